@@ -79,6 +79,14 @@ fn until_ended(server: &Server, target: &str) -> Value {
     })
 }
 
+/// Returns the page Releases of the dashboard.
+fn releases_page(server: &Server) -> String {
+    let status = server.status();
+    let address = status["admin"][0].as_str().and_then(|text| text.parse().ok());
+    let address: std::net::SocketAddr = address.expect("an address");
+    Client::connect(address).request(&Request::get("/releases")).text()
+}
+
 fn with_cookie(client: &mut Client, target: &str, cookie: &str) -> Response {
     client.request(&Request::get(target).header("Cookie", cookie))
 }
@@ -249,6 +257,9 @@ fn regressions_abort_the_canary_and_the_report_names_the_route() {
         let names_route = reason.contains("`index.php /bad`") || reason.contains("workers died");
         assert!(names_route, "{name}: {reason}");
         assert!((0..20).all(|_| server.get("/").text() == "one"), "{name}");
+        let page = releases_page(&server);
+        assert!(page.contains("Generation 2: aborted"), "{name}: {page}");
+        assert_eq!(page.contains("no stock of 7"), name == "fatal", "{name}: {page}");
         assert_eq!(server.status()["generation"], 1);
         server.stop();
     }

@@ -4,7 +4,7 @@ use samovar_insight::export::exposition::Exposition;
 use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
-use samovar_wire::{QueueResponse, Status};
+use samovar_wire::{CanaryStatus, QueueResponse, Status};
 use std::sync::Arc;
 
 /// Interface to the server.
@@ -38,6 +38,11 @@ pub trait Host: Send + Sync {
     /// Returns the cost of a pool's boot (`None`: the default pool) and the files that its requests
     /// still load. Returns `None` if no application was booted.
     fn boot(&self, _pool: Option<&str>) -> Option<Explained> {
+        None
+    }
+
+    /// Returns the canary, or the last one since the start of the server.
+    fn canary(&self) -> Option<CanaryStatus> {
         None
     }
 

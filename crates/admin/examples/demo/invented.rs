@@ -16,7 +16,7 @@ use samovar_profile::loads::Explained;
 use samovar_profile::{At, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
-use samovar_wire::{DeadJob, QueueResponse, Status};
+use samovar_wire::{CanaryStatus, DeadJob, QueueResponse, Status};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -373,6 +373,28 @@ fn sampled() -> Arc<Profiles> {
 pub(crate) struct Server;
 
 impl Host for Server {
+    fn canary(&self) -> Option<CanaryStatus> {
+        let route = |name: &str, requests: [u64; 2], cpu_ms: [f64; 2]| {
+            json!({
+                "route": name, "requests": requests, "cpu_ns": cpu_ms.map(|ms| ms * 1e6),
+                "latency_ns": cpu_ms.map(|ms| ms * 2.4e6), "memory_bytes": [2.1e6, 2.2e6],
+                "failure": [0.001, 0.001],
+            })
+        };
+        let said = json!({
+            "state": "running", "generation": 4, "release": "2.8.0", "by": "cookie",
+            "share_ppm": 50_000, "next_ppm": [250_000, 1_000_000], "step_s": 300, "age_s": 140,
+            "requests": [11_870, 612], "evidence": 0.21, "evidence_figure": "CPU time",
+            "evidence_route": "shop_show",
+            "routes": [
+                route("", [11_870, 612], [3.1, 3.2]),
+                route("shop_show", [6_210, 330], [4.0, 4.3]),
+                route("shop_list", [3_950, 190], [2.2, 2.2]),
+            ],
+        });
+        serde_json::from_value(said).ok()
+    }
+
     fn status(&self) -> Status {
         let states = ["idle", "busy", "idle", "idle", "busy", "idle", "idle", "booting"];
         let worker = |(n, state): (u64, &str)| {

@@ -17,6 +17,7 @@ mod pools;
 mod profile;
 mod queue;
 mod queues;
+mod releases;
 mod request;
 mod requests;
 mod route;
@@ -56,7 +57,7 @@ enum Entry {
 use Entry::{Below, Named};
 
 /// All pages. Those with a name are in the menu, in this order.
-const PAGES: [Page; 17] = [
+const PAGES: [Page; 18] = [
     Page { path: "/", entry: Named("Overview"), is_live: true, show: overview::show },
     Page { path: "/routes", entry: Named("Routes"), is_live: true, show: routes::show },
     Page { path: "/route", entry: Below("/routes"), is_live: true, show: route::show },
@@ -66,6 +67,7 @@ const PAGES: [Page; 17] = [
     Page { path: "/profile", entry: Named("Profile"), is_live: false, show: profile::show },
     Page { path: "/calls", entry: Named("Calls"), is_live: false, show: calls::show },
     Page { path: "/workers", entry: Named("Workers"), is_live: true, show: workers::show },
+    Page { path: "/releases", entry: Named("Releases"), is_live: true, show: releases::show },
     Page { path: "/image", entry: Named("Image"), is_live: true, show: image::show },
     Page { path: "/boot", entry: Named("Boot"), is_live: false, show: boot::show },
     Page { path: "/queues", entry: Named("Queues"), is_live: true, show: queues::show },

@@ -39,8 +39,9 @@ use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
 use samovar_wire::{
-    About, Application, Health, HealthProblem, ImageStatus, PoolCounters, QueueResponse,
-    ScalingStatus, ServerCounters, Severity, SharedObject, SharedStatus, Status, judged,
+    About, Application, CanaryStatus, Health, HealthProblem, ImageStatus, PoolCounters,
+    QueueResponse, ScalingStatus, ServerCounters, Severity, SharedObject, SharedStatus, Status,
+    judged,
 };
 use std::iter;
 use std::net::{SocketAddr, TcpListener};
@@ -208,6 +209,10 @@ impl Host for Server {
             Some(None) => QueueResponse::refused("the store of jobs did not respond".to_owned()),
             None => QueueResponse::refused("this server has no queue".to_owned()),
         }
+    }
+
+    fn canary(&self) -> Option<CanaryStatus> {
+        self.sources.canaries.status()
     }
 
     fn ready(&self, pool: Option<&str>) -> Result<String, String> {

@@ -313,8 +313,10 @@ fn capacity(view: &View, status: &Status) -> Markup {
     html! {
         (measured_capacity(&status.capacity))
         // A server without a history on disk has no plan.
-        @if !status.history_file.is_empty() && let Planned::Done { plan: Ok(plan), .. } = view.sources.plan(view.now) {
-            p { a href="/plan" { (samovar_plan::answer(&plan)) } }
+        @if !status.history_file.is_empty() {
+            @if let Planned::Done { plan: Ok(plan), .. } = view.sources.plan(view.now) {
+                p { a href="/plan" { (samovar_plan::answer(&plan)) } }
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
-use samovar_wire::{DeadJob, QueueResponse, Status};
+use samovar_wire::{CanaryStatus, DeadJob, QueueResponse, Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +57,10 @@ impl Host for Says {
     fn boot(&self, pool: Option<&str>) -> Option<Explained> {
         let of = pool.map_or("explained".to_owned(), |pool| format!("explained {pool}"));
         serde_json::from_value(self.0.get(of)?.clone()).ok()
+    }
+
+    fn canary(&self) -> Option<CanaryStatus> {
+        serde_json::from_value(self.0.get("canary_details")?.clone()).ok()
     }
 
     fn profiles(&self) -> Option<Arc<Profiles>> {
@@ -104,6 +108,11 @@ fn status(text: &str) -> Value {
             "address": text, "last_trouble": {"reason": text, "words": text},
             "addresses": [{"address": text, "last_trouble": {"reason": text, "words": text}}],
         }],
+        "canary_details": {
+            "reason": text, "release": text, "pool": text, "evidence_figure": text,
+            "evidence_route": text, "routes": [{"route": text, "requests": [1, 2]}],
+            "new_errors": [{"trace": text, "route": text, "count": [0, 3]}],
+        },
         "growth": [{"name": text, "unit": text, "place": text, "grown": 3, "requests": 12}],
         "explained": {
             "boot": {
@@ -192,6 +201,7 @@ fn text_from_outside_is_escaped_on_every_page() {
             "/routes",
             "/requests",
             "/workers",
+            "/releases",
             "/image",
             "/boot",
             "/consoles",
@@ -232,6 +242,8 @@ fn pages_without_figures_explain_why() {
         ("/route?name=x", "No such route"),
         ("/request?id=x", "No such request"),
         ("/workers", "No workers."),
+        ("/releases", "No canary since the start"),
+        ("/plan", "Reading the history."),
         ("/image", "No checkpoint: each request runs"),
         ("/consoles", "No console workers."),
         ("/queues", "No queues."),
