@@ -1,6 +1,7 @@
 //! Compressed responses, precompressed files next to the originals, and files sent on behalf of
 //! scripts.
 
+mod advice;
 mod sendfile;
 
 use samovar_testkit::http::{Request, Response};

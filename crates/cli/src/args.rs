@@ -9,8 +9,8 @@ use crate::commands::{
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
-    boot, calls, compare, deploy, dev, doctor, document, explain, init, leaks, migrate, plan,
-    profile, spy, top,
+    boot, calls, compare, compression, deploy, dev, doctor, document, explain, init, leaks,
+    migrate, plan, profile, spy, top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -36,6 +36,7 @@ const COMMANDS: &[Subcommand] = &[
     top::SUBCOMMAND,
     doctor::SUBCOMMAND,
     plan::SUBCOMMAND,
+    compression::SUBCOMMAND,
     deploy::SUBCOMMAND,
     deploy::rollback::SUBCOMMAND,
     deploy::releases::SUBCOMMAND,
@@ -67,6 +68,7 @@ Examples:
   samovar status --json               show the state of the running server
   samovar doctor                      find faults and costs of the running server
   samovar plan                        show how many times today's peak the machine carries
+  samovar compression http://…/        compare codings and levels with a page
   samovar deploy shop.tar.gz          unpack a release, boot it, and switch to it
   samovar rollback                    serve the release before
   samovar reload                      after a deploy: boot again, without losing requests

@@ -24,6 +24,7 @@ mod boot;
 mod calls;
 mod commands;
 mod compare;
+mod compression;
 mod control_client;
 mod deploy;
 mod dev;

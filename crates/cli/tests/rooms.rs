@@ -12,6 +12,7 @@ fn modules_use_only_lower_layers() {
         "commands",
         "trial",
         "compare",
+        "compression",
         "leaks",
         "calls",
         "boot",

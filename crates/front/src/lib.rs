@@ -50,6 +50,7 @@ pub use request::canary::CANARY_COOKIE;
 pub use request::job_batch::{BatchDone, BatchError};
 pub use request::probe::{ProbeDone, Probed};
 pub use request::trace_selection::{TRACE_COOKIE, trace_signature};
+pub use response::compressed_body::LEVELS as COMPRESSION_LEVELS;
 pub use route::explain::Explained;
 pub use route::private;
 pub use runtime::counters::CountersSnapshot;

@@ -10,7 +10,7 @@
 
 pub(crate) mod body;
 pub(crate) mod compress;
-mod compressed_body;
+pub(crate) mod compressed_body;
 pub(crate) mod error_page;
 mod file_body;
 pub(crate) mod files;

@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 pub(super) use self::coder::Coder;
+pub use self::coder::LEVELS;
 
 /// Maximum size compressed on the front's own thread. This takes less than half a millisecond.
 pub(super) const INLINE_BYTES_MAX: usize = 16 * 1024;

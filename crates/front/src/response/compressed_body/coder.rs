@@ -15,6 +15,9 @@ use zstd::zstd_safe::CParameter;
 const ZSTD_LEVEL: i32 = 3;
 const BROTLI_QUALITY: i32 = 4;
 const GZIP_LEVEL: u32 = 4;
+/// Name and level of each coding.
+pub const LEVELS: [(&str, i32); 3] =
+    [("zstd", ZSTD_LEVEL), ("br", BROTLI_QUALITY), ("gzip", GZIP_LEVEL.cast_signed())];
 /// Window size of a coder as a power of two: 256 KiB. It limits the memory on both sides.
 const WINDOW_LOG: u32 = 18;
 /// Size of brotli's internal output buffer.
