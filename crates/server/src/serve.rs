@@ -128,7 +128,12 @@ fn settle(
     let identity = rights::identity(&settings)?;
     let php = samovar_config::locate_php(&settings)?;
     let php_of_pools = pools::locate(&settings)?;
-    let labels = crate::pools::settings(&settings).map(|(_, own)| release_of(own, None));
+    // An upgrade changes the server, not the release: a label of a deploy stays.
+    let handed = |pool: &str| predecessor.as_ref().map(|before| before.release(pool));
+    let labels = crate::pools::settings(&settings).map(|(pool, own)| {
+        let label = release_of(own, None);
+        label.map(|label| if label.is_empty() { handed(pool).unwrap_or_default() } else { label })
+    });
     let labels = labels.collect::<Result<_, _>>()?;
     advice::advise(&settings);
     settings.pools.iter().for_each(|pool| advice::advise(&pool.settings));

@@ -65,6 +65,8 @@ pub(crate) struct Inventory {
 pub(crate) trait Serving: Send + Sync {
     /// Returns the front's listeners.
     fn listeners(&self) -> std::io::Result<Vec<Handed>>;
+    /// Returns pools and the labels of their releases, of those that have one.
+    fn releases(&self) -> Vec<(String, String)>;
     /// Returns whether the application has booted successfully.
     fn boots(&self) -> bool;
     /// Returns `timeouts.boot`.
@@ -343,6 +345,9 @@ impl Parts {
         }
         if let Some((path, socket)) = control {
             to.send_now(&Word::Control { path: path.clone() }, Some(socket.as_fd()))?;
+        }
+        for (pool, label) in self.serving.releases() {
+            to.send_now(&Word::Release { pool, label }, None)?;
         }
         to.send_now(&Word::Claim, Some(claim.as_fd()))?;
         to.send_now(&Word::Complete { boots: self.serving.boots() }, None)

@@ -58,6 +58,23 @@ fn upgrade_passes_on_each_listener() {
     assert!(!http.exists() && !fcgi.exists(), "the last one takes them away");
 }
 
+/// An upgrade changes the server, not the release that it serves.
+#[test]
+fn label_of_the_release_survives_upgrades() {
+    for pools in ["", "[[pool]]\nname = 'export'\nmatch = '/export/*'\nroot = 'root'\n"] {
+        let server = Server::script(SCRIPT).workers(1).config(pools).start();
+        server.reload_with(["--release", "v7"]).expect("a reload");
+        for _ in 0..2 {
+            server.upgrade([]).expect("an upgrade");
+            server.wait_for_predecessor();
+            assert_eq!(server.status()["release"], "v7");
+        }
+        server.reload().expect("a reload");
+        assert!(server.status()["release"].is_null());
+        server.stop();
+    }
+}
+
 /// Number of upgrades. After each one, every listener is checked at once.
 const ROUNDS_AT_ONCE: usize = 5;
 

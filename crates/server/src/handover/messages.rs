@@ -28,6 +28,9 @@ pub(crate) enum Word {
     /// With the claim's descriptor. The successor takes the claim after [`Word::Go`]; if it is
     /// late, the serving server takes it.
     Claim,
+    /// The label of a pool's serving release, if it has one. The pool is empty if the server has
+    /// one pool.
+    Release { pool: String, label: String },
     /// All descriptors were sent. `boots` is true if this server's application has booted, or none
     /// had to be booted.
     Complete { boots: bool },

@@ -5,7 +5,7 @@ use super::claim::Claim;
 use super::messages::{FollowingEnd, Reply, Word, shortened};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use samovar_channel::Heard;
-use samovar_config::{Listen, Listener};
+use samovar_config::{DEFAULT_POOL, Listen, Listener};
 use samovar_front::{Bound, listeners};
 use samovar_insight::HandoverGate;
 use samovar_supervisor::{Boot, Elsewhere, successor};
@@ -49,6 +49,8 @@ struct Handed {
     control: Option<(PathBuf, OwnedFd)>,
     /// `None`: its version has no claim.
     claim: Option<Claim>,
+    /// Pools and the labels of their releases.
+    releases: Vec<(String, String)>,
 }
 
 /// Reactions to the predecessor's messages.
@@ -125,6 +127,15 @@ impl Predecessor {
     /// Returns the socket for Pinba packets of other machines.
     pub(crate) fn pinba(&self, at: &Listen) -> Option<OwnedFd> {
         take(&mut self.handed().pinba, &at.to_string())
+    }
+
+    /// Returns the label of a pool's release; empty: it has none. The settings may have other pools
+    /// now.
+    pub(crate) fn release(&self, pool: &str) -> String {
+        let handed = self.handed();
+        let is_default = pool.is_empty() || pool == DEFAULT_POOL;
+        let is_it = |(of, _): &&(String, String)| of == pool || (of.is_empty() && is_default);
+        handed.releases.iter().find(is_it).map(|(_, label)| label.clone()).unwrap_or_default()
     }
 
     /// Returns the control socket, if its path is the wanted one or no path is given.
@@ -250,6 +261,7 @@ impl Handed {
                 (Word::Admin { name }, Some(fd)) => self.admin.push((name, fd)),
                 (Word::Pinba { name }, Some(fd)) => self.pinba.push((name, fd)),
                 (Word::Control { path }, Some(fd)) => self.control = Some((path, fd)),
+                (Word::Release { pool, label }, _) => self.releases.push((pool, label)),
                 (Word::Claim, Some(fd)) => self.claim = Some(fd.into()),
                 _ => {}
             }

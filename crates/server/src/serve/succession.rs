@@ -151,9 +151,15 @@ impl Entry for TakingOver {
 pub(super) struct Leaving {
     pub(super) entrances: Entrances,
     pub(super) reloader: Reloader,
+    pub(super) releases: Releases,
 }
 
 impl Serving for Leaving {
+    fn releases(&self) -> Vec<(String, String)> {
+        let all = self.releases.all_serving().into_iter().filter(|one| !one.label.is_empty());
+        all.map(|one| (one.pool, one.label.to_string())).collect()
+    }
+
     fn listeners(&self) -> std::io::Result<Vec<Handed>> {
         self.entrances.front.listeners()
     }
@@ -240,7 +246,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let Stage { beginning, predecessor, .. } = scene;
     let (state, front) = (beginning.state.clone(), status.front.clone());
     let (supervisor, pools) = (status.supervisor.clone(), status.pools.clone());
-    let keeper = status.keeper.clone();
+    let (keeper, releases) = (status.keeper.clone(), status.releases.clone());
     let obeys_php = reloader.obeys_php();
     let of_clients = reloader.clone();
     let begin_reload = move |options: &_, done| of_clients.begin(options, done);
@@ -276,7 +282,7 @@ pub(super) fn set(scene: Stage) -> Result<Succession> {
     let endings = Endings::default();
     let upgrader = Upgrader::start(Parts {
         state,
-        serving: Box::new(Leaving { entrances: entrances.clone(), reloader }),
+        serving: Box::new(Leaving { entrances: entrances.clone(), reloader, releases }),
         inventory,
         environment,
         open_files,
