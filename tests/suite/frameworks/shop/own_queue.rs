@@ -52,6 +52,41 @@ final class ProbeController extends \Symfony\Bundle\FrameworkBundle\Controller\A
 }
 ";
 
+/// A transport that only stores: a line per message in the file `failed`.
+const FAILED: &str = r#"<?php
+namespace App\Message;
+use Symfony\Component\Messenger\Envelope;
+use Symfony\Component\Messenger\Stamp\ErrorDetailsStamp;
+use Symfony\Component\Messenger\Stamp\SentToFailureTransportStamp;
+use Symfony\Component\Messenger\Transport\Serialization\SerializerInterface;
+use Symfony\Component\Messenger\Transport\TransportFactoryInterface;
+use Symfony\Component\Messenger\Transport\TransportInterface;
+final class FailedTransport implements TransportInterface, TransportFactoryInterface
+{
+    public function createTransport(
+        string $dsn, array $options, SerializerInterface $serializer
+    ): TransportInterface {
+        return $this;
+    }
+    public function supports(string $dsn, array $options): bool { return $dsn === 'lines://'; }
+    public function send(Envelope $envelope): Envelope
+    {
+        $from = $envelope->last(SentToFailureTransportStamp::class)->getOriginalReceiverName();
+        $why = $envelope->last(ErrorDetailsStamp::class)->getExceptionMessage();
+        $line = "{$envelope->getMessage()->kind} from $from: $why\n";
+        file_put_contents(\dirname(__DIR__, 2) . '/failed', $line, FILE_APPEND | LOCK_EX);
+        return $envelope;
+    }
+    public function get(): iterable { return []; }
+    public function ack(Envelope $envelope): void {}
+    public function reject(Envelope $envelope): void {}
+}
+"#;
+const FAILED_SERVICE: &str = "
+    App\\Message\\FailedTransport:
+        tags: [messenger.transport_factory]
+";
+
 fn change(file: &Path, change: impl FnOnce(String) -> String) {
     let text = std::fs::read_to_string(file).expect("our own file");
     let changed = change(text.clone());
@@ -70,11 +105,12 @@ fn moved_to_samovar(messenger: &str) -> (Shop, String) {
     std::fs::write(at("jobs/messenger.php"), block(PAGE, "// jobs/messenger.php")).expect("a file");
     std::fs::write(at("src/Message/Probe.php"), MESSAGE).expect("our own file");
     std::fs::write(at("src/Message/HandleProbe.php"), HANDLER).expect("our own file");
+    std::fs::write(at("src/Message/FailedTransport.php"), FAILED).expect("our own file");
     std::fs::write(at("src/Controller/ProbeController.php"), CONTROLLER).expect("our own file");
     change(&at("config/services.yaml"), |text| {
         let excluded = "'../src/Message/NoteWritten.php', '../src/Message/Probe.php'";
         let service = block(PAGE, "    Samovar\\Runtime\\Messenger\\TransportFactory:");
-        text.replace("'../src/Message/NoteWritten.php'", excluded) + "\n" + &service
+        text.replace("'../src/Message/NoteWritten.php'", excluded) + "\n" + &service + FAILED_SERVICE
     });
     change(&at("config/packages/framework.yaml"), |text| {
         let dsn = "async: '%env(MESSENGER_TRANSPORT_DSN)%'";
@@ -82,6 +118,7 @@ fn moved_to_samovar(messenger: &str) -> (Shop, String) {
                        { max_retries: 2, delay: 20, multiplier: 1 } }";
         let routing = "routing:\n            App\\Message\\Probe: async";
         text.replace("messenger:\n", &format!("messenger:\n{messenger}"))
+            .replace("transports:\n", "transports:\n            failed: 'lines://'\n")
             .replace(dsn, retries)
             .replace("routing:", routing)
     });
@@ -129,6 +166,24 @@ fn shop_messages_in_a_queue_of_the_server_are_handled_retried_delayed_and_dead()
         wait_for_lines(&shop, &["fail", "fail", "fail", "later late", "now"]);
         wait_until_ended(&server, 1);
         server.wait_for_log("a job is dead: RuntimeException: this message is poison");
+        server.stop();
+    }
+}
+
+/// A message is in the failure transport after its last failure, once, and its job is done.
+#[test]
+fn last_failure_of_a_message_goes_to_the_failure_transport() {
+    for model in [Model::Resident, Model::Checkpoint] {
+        let (shop, settings) = moved_to_samovar("        failure_transport: failed\n");
+        let server = shop.serve_with(model, &settings);
+        for kind in ["now", "fail"] {
+            assert_eq!(server.get(&format!("/probe/{kind}")).text(), "sent");
+        }
+        wait_for_lines(&shop, &["fail", "fail", "fail", "now"]);
+        wait_until_ended(&server, 0);
+        let failed = std::fs::read_to_string(shop.path().join("failed")).expect("the message");
+        assert_eq!(failed, "fail from async: this message is poison\n");
+        assert!(!server.log().contains("a job is dead"), "{}", server.log());
         server.stop();
     }
 }
