@@ -69,6 +69,14 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
         Some(ContextValue::Strings(texts)) => texts.first().cloned(),
         _ => None,
     };
+    let all = |kind| {
+        let texts = match error.get(kind) {
+            Some(ContextValue::String(text)) => vec![text.clone()],
+            Some(ContextValue::Strings(texts)) => texts.clone(),
+            _ => Vec::new(),
+        };
+        texts.into_iter().map(|text| format!("`{text}`")).collect::<Vec<_>>()
+    };
     // The last one of several is the nearest.
     let nearest = |kind| match error.get(kind) {
         Some(ContextValue::Strings(texts)) => texts.last().cloned(),
@@ -104,6 +112,17 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
             "no process given".to_owned(),
             Some("pass a PID, or --all for all PHP processes of this machine".to_owned()),
         ),
+        ErrorKind::MissingRequiredArgument => {
+            let missing = all(ContextKind::InvalidArg);
+            let hint = "give it; the command with --help shows an example";
+            (format!("missing: {}", missing.join(", ")), Some(hint.to_owned()))
+        }
+        ErrorKind::ArgumentConflict => {
+            let others = all(ContextKind::PriorArg);
+            let hint = "leave out one of them";
+            let message = format!("`{typed}` cannot be used with {}", others.join(", "));
+            (message, Some(hint.to_owned()))
+        }
         _ => (first_line(&error), None),
     };
     let hint = hint.unwrap_or_else(|| "see samovar --help and samovar serve --help".to_owned());

@@ -108,6 +108,15 @@ fn wrong_command_line_gives_error_and_hint() {
     let check = |line: &str, message: &str, hint: &str| {
         assert_eq!(wrong(line), format!("samovar: {message}\nhint: {hint}"), "{line}");
     };
+    let together = "leave out one of them";
+    check(
+        "samovar plan --sar a --csv b",
+        "`--sar <FILE>` cannot be used with `--csv <FILE>`",
+        together,
+    );
+    let example = "give it; the command with --help shows an example";
+    check("samovar plan --weights nginx", "missing: `--fleet <FILE>`", example);
+    check("samovar deploy", "missing: `<SOURCE>`", example);
     let more = "see samovar --help and samovar serve --help";
     check("samovar serve --worker 1", "unknown flag `--worker`", "did you mean `--workers`?");
     check("samovar serve --define a=1", "unknown flag `--define`", "use the new name `--php`");

@@ -5,6 +5,9 @@ use super::samples::{Kind, Samples};
 use serde::Serialize;
 use std::fmt::Write as _;
 
+/// Default of `compression.bytes_min`.
+const BYTES_MIN: f64 = 1024.0;
+
 /// Result of a level, per sample.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
@@ -64,7 +67,7 @@ impl Report {
         let bytes = samples.bytes() as f64 / samples.all.len() as f64;
         let send_us = send(bytes);
         let advice = match samples.kind {
-            Kind::Pages => for_pages(&levels, send_us),
+            Kind::Pages => for_pages(&levels, bytes, send_us),
             Kind::Files => for_files(&levels),
         };
         let (count, left_out) = (samples.all.len(), samples.left_out);
@@ -123,7 +126,7 @@ impl Row {
 }
 
 /// Pages are compressed for each request: the time to compress and send counts.
-fn for_pages(levels: &[Row], send_us: f64) -> Vec<String> {
+fn for_pages(levels: &[Row], bytes: f64, send_us: f64) -> Vec<String> {
     let by_total = |a: &&Row, b: &&Row| a.total_us.total_cmp(&b.total_us);
     let Some(best) = levels.iter().min_by(by_total) else { return Vec::new() };
     let mut advice = Vec::new();
@@ -149,6 +152,13 @@ fn for_pages(levels: &[Row], send_us: f64) -> Vec<String> {
             "for the server: `compression.codings = [{}]`, the quickest first",
             codings.join(", ")
         ));
+    }
+    if bytes < BYTES_MIN {
+        advice.push(
+            "the server compresses responses of this size only with a smaller \
+             `compression.bytes_min` (default: 1K)"
+                .to_owned(),
+        );
     }
     if let Some(smallest) = levels.iter().min_by(|a, b| a.bytes.total_cmp(&b.bytes)) {
         advice.push(format!(
@@ -222,11 +232,11 @@ mod tests {
             row("gzip", 4, 0.3, 150.0, 200.0),
             row("br", 11, 0.2, 900.0, 940.0),
         ];
-        let advice = for_pages(&levels, 160.0);
+        let advice = for_pages(&levels, 5000.0, 160.0);
         assert!(advice[0].starts_with("zstd 3 is best"), "{advice:?}");
         assert!(advice[1].contains("[\"zstd\", \"br\"]"), "gzip does not pay: {advice:?}");
         assert!(advice[2].starts_with("br 11 is smallest"), "{advice:?}");
-        let advice = for_pages(&levels, 80.0);
+        let advice = for_pages(&levels, 5000.0, 80.0);
         assert!(advice[0].contains("leave compression off") && advice.len() == 1, "{advice:?}");
     }
 

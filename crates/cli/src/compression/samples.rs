@@ -84,7 +84,8 @@ pub(super) fn of_files(paths: &[PathBuf]) -> Result<Samples> {
     for path in paths {
         let failed = |error: std::io::Error| {
             anyhow!(
-                "cannot read `{}`: {error}\nhint: run the command as a user who can read it",
+                "cannot read `{}`: {error}\nhint: name files of at most 1 MiB, or folders, that \
+                 this user can read",
                 path.display()
             )
         };

@@ -110,7 +110,10 @@ fn moved_to_samovar(messenger: &str) -> (Shop, String) {
     change(&at("config/services.yaml"), |text| {
         let excluded = "'../src/Message/NoteWritten.php', '../src/Message/Probe.php'";
         let service = block(PAGE, "    Samovar\\Runtime\\Messenger\\TransportFactory:");
-        text.replace("'../src/Message/NoteWritten.php'", excluded) + "\n" + &service + FAILED_SERVICE
+        text.replace("'../src/Message/NoteWritten.php'", excluded)
+            + "\n"
+            + &service
+            + FAILED_SERVICE
     });
     change(&at("config/packages/framework.yaml"), |text| {
         let dsn = "async: '%env(MESSENGER_TRANSPORT_DSN)%'";
