@@ -60,6 +60,9 @@ pub struct WorkerOptions {
     /// Folder for heap walks of objects that requests leave; without it there are none.
     #[serde(with = "lossless")]
     pub heap_walk: Option<PathBuf>,
+    /// One out of this number of requests that run whole scripts reports the files that it
+    /// includes; 0: none.
+    pub loads_every: u64,
     /// Whether the call graphs of all requests are recorded: this template's workers have their own
     /// lanes.
     pub traces: bool,
@@ -121,6 +124,7 @@ impl WorkerOptions {
             rollback_every: 0,
             checkpoint_connections: "prove".to_owned(),
             heap_walk: None,
+            loads_every: 0,
             traces: false,
             may_trace: false,
             frankenphp: false,

@@ -9,8 +9,8 @@ use crate::commands::{
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
-    boot, calls, compare, compression, deploy, dev, doctor, document, explain, init, leaks,
-    migrate, plan, profile, spy, top,
+    boot, calls, compare, compression, deploy, dev, doctor, document, explain, includes, init,
+    leaks, migrate, plan, preload, profile, spy, top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -25,11 +25,13 @@ const COMMANDS: &[Subcommand] = &[
     routes::SUBCOMMAND,
     compare::SUBCOMMAND,
     leaks::SUBCOMMAND,
+    preload::SUBCOMMAND,
     migrate::SUBCOMMAND,
     spy::SUBCOMMAND,
     profile::SUBCOMMAND,
     calls::SUBCOMMAND,
     boot::SUBCOMMAND,
+    includes::SUBCOMMAND,
     queue::SUBCOMMAND,
     schedule::SUBCOMMAND,
     status::SUBCOMMAND,
@@ -58,11 +60,13 @@ Examples:
   samovar check                       check whether a server would start, for scripts and deploys
   samovar routes /uploads/a.php       show the rules that match a path, and the response
   samovar compare --urls / /about     compare the checkpoint with scripts: responses and CPU time
+  samovar preload --urls / /about     write a preload file, and measure its gain
   samovar migrate check --to 8.4      find code that a newer PHP rejects or runs in another way
   samovar spy --all                   show the functions that all PHP processes run
   samovar profile                     show which functions take the time of requests
   samovar calls                       show callers and callees in traced requests
   samovar boot                        show the cost of the boot, and the files requests still load
+  samovar includes                    show the files that the requests of each route include
   samovar queue                       list the queues of jobs, and their dead jobs
   samovar schedule                    list the schedules, and their last runs
   samovar status --json               show the state of the running server

@@ -6,7 +6,6 @@
 //! application, and once more from the scripts. Text that differs between the scripts varies by
 //! nature (a time, a token). All other text must be equal.
 
-mod cost;
 mod diff;
 mod page;
 mod report;

@@ -5,8 +5,9 @@
 //! - errors of the command line (`usage_error`), arguments of several commands (`arguments`), the
 //!   declaration of a command (`subcommand`)
 //! - the commands' end of the control socket (`control_client`)
-//! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`
-//! - `trial`: servers that `compare` and `leaks` start for themselves
+//! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`,
+//!   `includes`
+//! - `trial`: servers that `compare`, `leaks` and `preload` start for themselves
 //! - `doctor`: checks of a server or of an application
 //! - `plan`: capacity planning
 //! - `init`: settings for a project
@@ -31,11 +32,13 @@ mod dev;
 mod doctor;
 mod document;
 mod explain;
+mod includes;
 mod init;
 mod known_names;
 mod leaks;
 mod migrate;
 mod plan;
+mod preload;
 mod profile;
 mod spy;
 mod subcommand;

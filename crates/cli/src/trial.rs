@@ -1,6 +1,7 @@
-//! Servers that a command starts for itself, and requests to them: common code of `compare` and
-//! `leaks`.
+//! Servers that a command starts for itself, and requests to them: common code of `compare`,
+//! `leaks` and `preload`.
 
+pub(crate) mod cost;
 pub(crate) mod model;
 pub(crate) mod progress;
 pub(crate) mod response;

@@ -10,6 +10,7 @@ mod expressions;
 mod guards;
 mod literal;
 mod namespace;
+mod outline;
 mod scope;
 mod statements;
 mod strings;
@@ -21,6 +22,15 @@ use crate::source::Source;
 use crate::version::Range;
 use bumpalo::Bump;
 use checker::Checker;
+pub use outline::{Declared, Obstacle, ObstacleKind, Outline};
+
+/// Returns the declarations of a file, and the first code outside of them.
+#[must_use]
+pub fn outline(text: &[u8]) -> Outline {
+    let arena = Bump::new();
+    let source = Source::new(text);
+    Outline::of(&source, parser::parse(&arena, text).program)
+}
 
 /// Checks a file's text.
 pub(crate) fn check(text: &[u8], range: Range) -> FileFacts {

@@ -27,6 +27,7 @@ mod source;
 mod version;
 
 pub use baseline::{Baseline, BaselineError};
+pub use check::{Declared, Obstacle, ObstacleKind, Outline, outline};
 pub use finding::{Edit, Finding, Kind, Severity};
 pub use fix::{Fixed, fix};
 pub use report::{Format, render};

@@ -8,6 +8,8 @@
 //! | `loads/boot_details.rs` | a boot with the loads of its requests and its functions |
 //! | `loads/functions.rs` | functions of a boot, from the sampler |
 //! | `loads/lazy.rs` | loads of requests, and advice for warming up |
+//! | `loads/includes.rs` | files that each route includes |
+//! | `loads/inclusion_order.rs` | order of these files, and the start that all routes share |
 //! | `loads/growth.rs` | causes of workers' memory growth, received the same way |
 //! | `loads/collector.rs` | thread that receives the reports |
 
@@ -16,11 +18,15 @@ mod boot_details;
 mod collector;
 mod functions;
 mod growth;
+mod includes;
+mod inclusion_order;
 mod lazy;
 mod report;
 
 pub use boot::{Boot, File, Folder, Part, Rehearsal};
 pub use boot_details::{BootFunction, Explained};
 pub use collector::Loads;
+pub use includes::{IncludedFile, Includes, RouteIncludes};
+pub use inclusion_order::SharedStart;
 pub use lazy::{Advice, Lazy, LazyFile};
 pub use report::Cost;

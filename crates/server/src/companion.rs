@@ -6,7 +6,7 @@ use samovar_config::{LogFormat, LogTarget, Settings};
 use samovar_supervisor::identity::effective_uid;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Flag of `serve`: process id of the command that uses the companion.
 pub const FLAG: &str = "companion-of";
@@ -14,9 +14,21 @@ pub const FLAG: &str = "companion-of";
 /// Flag of `serve`: the folder for the workers' heap walks.
 pub const HEAP_WALK_FLAG: &str = "census-into";
 
+/// Flag of `serve`: one out of this number of scripts reports the files that it includes.
+pub const LOADS_EVERY_FLAG: &str = "loads-every";
+
+/// In a server that is no companion, one out of this number of scripts reports its files. The
+/// report of 300 files costs about 0.3 ms, so the mean is about a microsecond per request.
+const LOADS_EVERY: u64 = 256;
+
 /// Hidden flags of `serve` for the commands that start a companion.
-pub fn arguments() -> [Arg; 2] {
+pub fn arguments() -> [Arg; 3] {
     [
+        Arg::new(LOADS_EVERY_FLAG)
+            .long(LOADS_EVERY_FLAG)
+            .value_parser(value_parser!(u64))
+            .requires(FLAG)
+            .hide(true),
         Arg::new(FLAG).long(FLAG).value_parser(value_parser!(i32)).hide(true),
         Arg::new(HEAP_WALK_FLAG)
             .long(HEAP_WALK_FLAG)
@@ -28,10 +40,21 @@ pub fn arguments() -> [Arg; 2] {
 
 static IS_COMPANION: AtomicBool = AtomicBool::new(false);
 static HEAP_WALK: OnceLock<PathBuf> = OnceLock::new();
+static LOADS: AtomicU64 = AtomicU64::new(LOADS_EVERY);
 
 /// Returns the folder for the workers' heap walks; only a companion has one.
 pub fn heap_walk() -> Option<PathBuf> {
     HEAP_WALK.get().cloned()
+}
+
+/// Returns the number of scripts out of which one reports the files that it includes; 0: none.
+pub fn loads_every() -> u64 {
+    LOADS.load(Ordering::Relaxed)
+}
+
+/// Sets the number of scripts of a companion out of which one reports its files; `None`: none.
+pub fn set_loads_every(every: Option<u64>) {
+    LOADS.store(every.unwrap_or(0), Ordering::Relaxed);
 }
 
 /// Changes the settings to those of a companion: everything that a real server does besides

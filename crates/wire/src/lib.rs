@@ -18,6 +18,7 @@
 //! | `profile.rs` | profiles of the workers |
 //! | `calls.rs` | call graphs of requests |
 //! | `boot.rs` | cost of the boot |
+//! | `includes.rs` | files that requests include |
 //! | `queues.rs` | queues of jobs |
 //! | `schedules.rs` | schedules |
 //! | `traceparent.rs` | a span and its trace, in the header that carries them |
@@ -33,6 +34,7 @@ mod facts;
 mod figures;
 mod finding;
 mod health;
+mod includes;
 mod php;
 mod profile;
 mod queues;
@@ -60,6 +62,7 @@ pub use facts::{
 pub use figures::{Figures, ROUTES_MAX, RouteLine, WAITS_MAX, WaitLine};
 pub use finding::{About, Health, HealthProblem, Severity};
 pub use health::{SAVES_MAX, dear, judge, judged};
+pub use includes::{IncludesQuestion, IncludesResponse};
 pub use php::{MessagesStatus, OpcacheStatus};
 pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
 pub use queues::{DeadJob, QueueAction, QueueQuestion, QueueResponse, QueueStatus};
@@ -105,6 +108,8 @@ pub enum Request {
         /// Pool; `None`: the default pool.
         pool: Option<String>,
     },
+    /// Queries the files that requests include; the response is an [`IncludesResponse`].
+    Includes(Box<IncludesQuestion>),
     /// Queries or changes queues of jobs; the response is a [`QueueResponse`].
     Queue(Box<QueueQuestion>),
     /// Queries schedules, or runs one; the response is a [`ScheduleResponse`].
@@ -139,6 +144,7 @@ impl fmt::Display for Request {
             Request::Stop => to.write_str("stop"),
             Request::Profile(question) => write!(to, "profile {}", line(question)),
             Request::Calls(question) => write!(to, "calls {}", line(question)),
+            Request::Includes(question) => write!(to, "includes {}", line(question)),
             Request::Queue(question) => write!(to, "queue {}", line(question)),
             Request::Schedule(question) => write!(to, "schedule {}", line(question)),
             Request::Canary(question) => write!(to, "canary {}", line(question)),
@@ -175,6 +181,7 @@ impl std::str::FromStr for Request {
             "stop" if is_alone => Ok(Request::Stop),
             "profile" => ProfileQuestion::parse(line.trim_start()).map(Request::Profile),
             "calls" => CallsQuestion::parse(line.trim_start()).map(Request::Calls),
+            "includes" => IncludesQuestion::parse(line.trim_start()).map(Request::Includes),
             "queue" => QueueQuestion::parse(line.trim_start()).map(Request::Queue),
             "schedule" => ScheduleQuestion::parse(line.trim_start()).map(Request::Schedule),
             "canary" => CanaryQuestion::parse(line.trim_start()).map(Request::Canary),
@@ -301,6 +308,10 @@ mod tests {
             day,
             sign_s: None,
         })));
+        let route = Some("a {b}\n".to_owned());
+        let question = IncludesQuestion { pool: Some("api".to_owned()), route };
+        requests.push(Request::Includes(Box::new(question)));
+        assert!(matches!("includes".parse(), Ok(Request::Includes(_))), "a person asks so");
         requests.push(Request::Queue(Box::new(QueueQuestion {
             action: QueueAction::Retry,
             queue: "emails".to_owned(),

@@ -11,6 +11,8 @@ pub enum Misunderstood {
     Profile,
     /// The options of `calls` are invalid.
     Calls,
+    /// The options of `includes` are invalid.
+    Includes,
     /// The options of `queue` are invalid.
     Queue,
     /// The options of `schedule` are invalid.

@@ -36,6 +36,8 @@ php_options! { |options, frankenphp_worker|
     log_debug: bool = options.debug_log;
     /// folder for heap walks, "" for none
     heap_walk: Text = Text::of_path(options.heap_walk.as_deref())?.or_empty();
+    /// one out of this number of whole scripts reports the files that it includes, 0: none
+    loads_every: u64 = options.loads_every;
     /// PHP reports each call, for call graphs of requests
     traces: bool = options.traces;
     /// there are tracing workers, and a request may run in one of them

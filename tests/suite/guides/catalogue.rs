@@ -44,6 +44,7 @@ const EXPLAINING: &[&str] = &[
     "guide/php-versions",
     "guide/planning",
     "guide/pools",
+    "guide/preload",
     "guide/privileges",
     "guide/queues",
     "guide/queues-in-frameworks",

@@ -59,6 +59,7 @@ pub(crate) fn parse(matches: &ArgMatches, sources: Sources) -> Result<Serve, Ear
     let mut settings = sources.resolve()?;
     if let Some(of) = matches.get_one(companion::FLAG) {
         let heap_walk = matches.get_one(companion::HEAP_WALK_FLAG);
+        companion::set_loads_every(matches.get_one(companion::LOADS_EVERY_FLAG).copied());
         companion::become_one(&mut settings, *of, heap_walk);
     }
     Ok(Serve { settings, sources })

@@ -1,8 +1,8 @@
 //! Results of one URL: its responses from scripts and from the booted application, and their cost.
 
-use super::cost;
 use super::diff::{Difference, Texts};
 use super::servers::Pair;
+use crate::trial::cost;
 use crate::trial::response::TrialResponse;
 use crate::trial::server::Server;
 use crate::trial::targets::Target;

@@ -30,7 +30,9 @@ const START_LIMIT: Duration = Duration::from_mins(5);
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Number of log lines that are kept.
-const LOG_LINES_MAX: usize = 30;
+const LOG_LINES_MAX: usize = 2_000;
+/// Number of log lines in an error.
+const LOG_LINES_SHOWN: usize = 30;
 const LOG_LINE_BYTES_MAX: usize = 2000;
 /// Maximum number of unread addresses; the ready message contains one.
 const NEWS_MAX: usize = 16;
@@ -109,6 +111,17 @@ impl Server {
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the path of the control socket.
+    pub(crate) fn control(&self) -> &Path {
+        &self.control
+    }
+
+    /// Returns the latest lines of the log.
+    pub(crate) fn log(&self) -> Vec<String> {
+        let lines = self.log.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().cloned().collect()
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -206,7 +219,8 @@ impl Log {
 
     fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+        let skipped = lines.len().saturating_sub(LOG_LINES_SHOWN);
+        lines.iter().skip(skipped).map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 }
 

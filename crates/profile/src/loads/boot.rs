@@ -239,7 +239,7 @@ mod tests {
         let (all, compiling) = (cost(wall), cost(compiling));
         let (was_compiled, is_once) = (compiling.wall_ns > 10, false);
         let (place, name) = ("/i.php".to_owned(), name.to_owned());
-        Load { kind, parent, was_compiled, is_once, all, compiling, place, line: 3, name }
+        Load { kind, parent, was_compiled, is_once, all, compiling, place, line: 3, name, at_ns: 0 }
     }
 
     fn report(of: ReportKind, loads: Vec<Load>) -> Report {

@@ -4,6 +4,7 @@
 use super::boot::Boot;
 use super::boot_details::Explained;
 use super::growth::{Growth, Growths};
+use super::includes::{Includes, Inclusions};
 use super::lazy::Looks;
 use super::report::{Report, ReportKind};
 use crate::memory_file;
@@ -29,6 +30,7 @@ struct Known {
     rehearsal: Option<Report>,
     boot: Option<Boot>,
     looks: Looks,
+    inclusions: Inclusions,
 }
 
 #[derive(Debug, Default)]
@@ -61,13 +63,16 @@ impl State {
                 // A worker that boots on its own reports its template again. Only `boot` is
                 // replaced then.
                 known.boot = Some(Boot::of(&report, known.rehearsal.as_ref(), now));
+                known.inclusions.add(&report);
             }
             ReportKind::Request => {
                 let found = self.known.iter_mut().find(|known| known.template == template);
                 if let Some(known) = found {
                     known.looks.add(&report);
+                    known.inclusions.add(&report);
                 }
             }
+            ReportKind::Script => self.of(template).inclusions.add(&report),
         }
     }
 
@@ -76,6 +81,11 @@ impl State {
         let boot = known.boot.clone()?;
         let lazy = known.looks.told(&boot.warmup);
         Some(Explained { boot, lazy, functions: Vec::new() })
+    }
+
+    fn includes(&self, route: Option<&str>) -> Option<Includes> {
+        let known = self.known.iter().rev().find(|known| !known.inclusions.is_empty())?;
+        Some(known.inclusions.told(route))
     }
 }
 
@@ -139,6 +149,13 @@ impl Loads {
     #[must_use]
     pub fn latest(&self, pool: &str) -> Option<Explained> {
         self.0.iter().find(|of| of.name == pool)?.lock().latest()
+    }
+
+    /// Returns the files that requests of the pool include: those of one route, or of all. `None`:
+    /// no request was recorded yet.
+    #[must_use]
+    pub fn includes(&self, pool: &str, route: Option<&str>) -> Option<Includes> {
+        self.0.iter().find(|of| of.name == pool)?.lock().includes(route)
     }
 
     /// Returns the number of messages that were not valid reports.

@@ -247,6 +247,7 @@ mod tests {
             place: "/i.php".into(),
             line: 4,
             name: name.into(),
+            at_ns: 0,
         }
     }
 

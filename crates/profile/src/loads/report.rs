@@ -51,8 +51,10 @@ pub(super) enum ReportKind {
     Boot,
     /// The prewarm boot before it, which fills the caches.
     Rehearsal,
-    /// A request.
+    /// A request below a checkpoint.
     Request,
+    /// A request that ran a whole script.
+    Script,
 }
 
 /// Kind of a load.
@@ -87,6 +89,8 @@ pub(super) struct Load {
     pub(super) place: String,
     pub(super) line: u32,
     pub(super) name: String,
+    /// Time from the start of the first load, ns.
+    pub(super) at_ns: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,6 +145,7 @@ impl Report {
                     "boot" => ReportKind::Boot,
                     "rehearsal" => ReportKind::Rehearsal,
                     "request" => ReportKind::Request,
+                    "script" => ReportKind::Script,
                     _ => return None,
                 };
                 self.boot = fields.number()?;
@@ -212,12 +217,28 @@ fn load(fields: &mut Fields<'_>, at: usize) -> Option<Load> {
     let line = fields.number()?;
     let (place, name) = (cut(fields.text()?), cut(fields.text()?));
     let (was_compiled, is_once) = (flags & 1 != 0, flags & 2 != 0);
-    Some(Load { kind, parent, was_compiled, is_once, all, compiling, place, line, name })
+    let at_ns = fields.number().unwrap_or(0);
+    Some(Load { kind, parent, was_compiled, is_once, all, compiling, place, line, name, at_ns })
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+    use std::fmt::Write as _;
+
+    /// A request that ran a whole script: files, each with the number of the load that includes it
+    /// (0: the request itself). Load n begins after n × 100 ns.
+    pub(in super::super) fn script(path: &str, files: &[(&str, usize)]) -> Report {
+        let mut text = format!(
+            "samovar-loads 1\nk\tscript\t7\t1\t0\t0\nq\tGET\t{path}\t\n\
+             l\tb\t-1\t0\t900\t0\t0\t0\t0\t0\t0\t\t\t0\n"
+        );
+        for (at, (file, parent)) in files.iter().enumerate() {
+            let at = (at + 1) * 100;
+            let _ = writeln!(text, "l\tf\t{parent}\t2\t10\t0\t0\t4\t0\t0\t3\t/p.php\t{file}\t{at}");
+        }
+        Report::read(format!("{text}end\n").as_bytes()).expect("a report")
+    }
 
     const TEXT: &str = "samovar-loads 1\nk\trequest\t77\t3\t2\t0\nq\tGET\t/a?b=c\tshop\n\
         l\tb\t-1\t0\t100\t90\t500\t0\t0\t0\t0\t\t\n\

@@ -23,16 +23,17 @@ use samovar_insight::store::{Event, EventKind};
 use samovar_insight::{Costs, Insight, Releases, now};
 use samovar_jobs::Jobs;
 use samovar_log::Log;
-use samovar_profile::loads::{Explained, Loads};
+use samovar_profile::loads::{Explained, Includes, Loads};
 use samovar_published::Publishing;
 use samovar_ring::{DesiredState, WorkerState};
 use samovar_shared::Shared;
 use samovar_supervisor::{ConsoleLine, Engine, Handle, Image, Linking, Report, ScaleLine};
 use samovar_wire::{
     CertificateStatus, ConsoleStatus, EngineStatus, Figures, FrontStatus, ImageFinding,
-    ImageStatus, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX, RecentStatus, RouteLine,
-    SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker, SharedCache, SharedObject,
-    SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine, WorkerStatus, judge,
+    ImageStatus, IncludesQuestion, LinkingStatus, PoolStatus, ProfileQuestion, ROUTES_MAX,
+    RecentStatus, RouteLine, SavingStatus, ScalingStatus, SettingsFacts, SharedBreaker,
+    SharedCache, SharedObject, SharedStatus, Status, UpstreamStatus, WAITS_MAX, WaitLine,
+    WorkerStatus, judge,
 };
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -117,6 +118,18 @@ pub(crate) struct Booted {
 }
 
 impl StatusSources {
+    /// Returns the files that requests of a pool include, with the name of the pool if there are
+    /// several. Returns an error if there is no such pool.
+    pub(crate) fn includes(
+        &self,
+        question: &IncludesQuestion,
+    ) -> Result<(String, Option<Includes>), String> {
+        let (name, _) = self.pools.supervisor(question.pool.as_deref(), &self.supervisor)?;
+        let includes = self.loads.includes(&name, question.route.as_deref());
+        let pool = if self.pools.is_empty() { String::new() } else { name };
+        Ok((pool, includes))
+    }
+
     /// Returns the latest boot of a pool (`None`: the default pool), if there was one. Returns an
     /// error if there is no such pool.
     pub(crate) fn boot(&self, pool: Option<&str>) -> Result<Option<Booted>, String> {

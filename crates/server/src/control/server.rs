@@ -13,9 +13,9 @@ use samovar_supervisor::peer::Peer;
 use samovar_supervisor::{Command, Published};
 use samovar_wire::{
     Against, BootResponse, CallsQuestion, CallsResponse, CanaryAction, CanaryQuestion,
-    CanaryResponse, Misunderstood, ProfileQuestion, ProfileResponse, QueueQuestion, QueueResponse,
-    Refused, ReloadOptions, ReloadResponse, Request, ScheduleQuestion, ScheduleResponse, Stopping,
-    UpgradeOptions, UpgradeResponse, line as line_of,
+    CanaryResponse, IncludesQuestion, IncludesResponse, Misunderstood, ProfileQuestion,
+    ProfileResponse, QueueQuestion, QueueResponse, Refused, ReloadOptions, ReloadResponse, Request,
+    ScheduleQuestion, ScheduleResponse, Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
 };
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -90,6 +90,7 @@ fn is_order(request: &Request) -> bool {
         | Request::Figures
         | Request::Facts
         | Request::Profile(_)
+        | Request::Includes(_)
         | Request::Boot { .. } => false,
     }
 }
@@ -168,6 +169,7 @@ impl Server {
                 let canary = self.sources.canaries.status();
                 line_of(&CanaryResponse { error, canary, milliseconds: 0 })
             }
+            Ok(Request::Includes(question)) => line_of(&self.includes(&question)),
             Ok(Request::Boot { pool }) => return self.boot(pool.as_deref()),
             Ok(Request::Stop) => {
                 self.state.stops();
@@ -218,6 +220,10 @@ impl Server {
                 error: Some(not_understood(line)),
                 ..CallsResponse::default()
             }),
+            Err(Misunderstood::Includes) => line_of(&IncludesResponse {
+                error: Some(not_understood(line)),
+                ..IncludesResponse::default()
+            }),
             Err(Misunderstood::Queue) => line_of(&QueueResponse::refused(not_understood(line))),
             Err(Misunderstood::Schedule) => {
                 line_of(&ScheduleResponse::refused(not_understood(line)))
@@ -227,7 +233,7 @@ impl Server {
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error: "unknown command; the commands are status, figures, facts, profile, calls, \
-                     boot, queue, schedule, reload, canary, upgrade and stop"
+                     boot, includes, queue, schedule, reload, canary, upgrade and stop"
                     .to_owned(),
             }),
         })
@@ -289,6 +295,23 @@ impl Server {
             waker.wake();
         });
         Reply::Later(told)
+    }
+
+    /// Returns the files that requests include.
+    fn includes(&self, question: &IncludesQuestion) -> IncludesResponse {
+        let refused = |why| IncludesResponse { error: Some(why), ..IncludesResponse::default() };
+        match self.sources.includes(question) {
+            Ok((pool, Some(includes))) => {
+                let includes = serde_json::to_value(includes).unwrap_or_default();
+                IncludesResponse { error: None, pool, includes }
+            }
+            Ok((_, None)) => refused(
+                "no request was recorded yet\nhint: each worker records its first requests and \
+                 then one out of 256; send some requests, and try again"
+                    .to_owned(),
+            ),
+            Err(why) => refused(why),
+        }
     }
 
     /// Returns the cost of the boot; the profiles' thread adds its functions.

@@ -147,6 +147,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         rollback_every: settings.rollback_every,
         checkpoint_connections: settings.checkpoint_connections.word().to_owned(),
         heap_walk: companion::heap_walk(),
+        loads_every: companion::loads_every(),
         traces: false,
         frankenphp: settings.compat.contains(&Compat::FrankenPhp),
         apcu_bytes: if settings.compat.contains(&Compat::Apcu) {

@@ -36,6 +36,10 @@ SAMOVAR_OF_REQUEST static uint32_t epoch;
 SAMOVAR_OF_REQUEST static uint32_t classes_before;
 /* Number of the template of this boot; 0: there is no reader. */
 static uint64_t boot;
+/* Table of the request that runs a whole script; NULL: it is not recorded. */
+static load_table *script_table;
+/* Number of requests of this process that ran whole scripts. */
+static uint64_t scripts;
 
 /* ---- the table ----------------------------------------------------------------------------- */
 
@@ -292,7 +296,9 @@ void samovar_loads_boot(void) {
 void samovar_loads_booted(void) {
     load_table *t = loads;
     samovar_boot_over();
-    if (t) {
+    if (t && t == script_table) {
+        stop(); /* A whole script has become a boot: no report describes both. */
+    } else if (t) {
         end_all(t);
         samovar_loads_write(t, NULL, 0, 0);
         samovar_loads_send(t->report, t->report_len);
@@ -342,4 +348,49 @@ void samovar_loads_tell(loads_state *state) {
         samovar_loads_send(t->report, t->report_len);
         t->report_len = 0;
     }
+}
+
+/* ---- requests that run whole scripts ------------------------------------------------------- */
+
+static bool is_script_due(uint64_t number) {
+    const uint64_t every = samovar_settings->loads_every;
+    return every && (number < LOADS_FIRST_SCRIPTS || number % every == 0);
+}
+
+void samovar_loads_script_open(void) {
+    if (EXPECTED(!is_script_due(scripts++))) {
+        return;
+    }
+    boot = samovar_loads_wanted();
+    script_table = boot ? make_room(LOADS_OF_SCRIPT) : NULL;
+    if (script_table) {
+        script_table->is_script = true;
+        begin(script_table);
+    }
+}
+
+void samovar_loads_script_close(const samovar_head *head) {
+    load_table *t = script_table;
+    if (EXPECTED(!t)) {
+        return;
+    }
+    if (t == loads && head) {
+        end_all(t);
+        samovar_loads_write(t, head, 1, 0);
+    } else if (t == loads) {
+        stop();
+    }
+}
+
+/* The memory is given back, because the next recorded request may be far away. */
+void samovar_loads_script_tell(void) {
+    load_table *t = script_table;
+    if (EXPECTED(!t)) {
+        return;
+    }
+    script_table = NULL;
+    if (t->report_len) {
+        samovar_loads_send(t->report, t->report_len);
+    }
+    give_back(t);
 }

@@ -1,5 +1,5 @@
-/* Cost of files, classes and warm-ups: of a boot, and of a few of the requests below a
- * checkpoint.
+/* Cost of files, classes and warm-ups: of a boot, of a few of the requests below a checkpoint, and
+ * of fewer of the requests that run whole scripts.
  *
  * The hooks are always installed. They cost the check of a pointer for each included file and
  * each class lookup. Their records are in shared memory, so no rollback has to copy them. */
@@ -15,6 +15,8 @@
 enum {
     LOADS_OF_BOOT = 32768,    /* further loads are part of their parents */
     LOADS_OF_REQUEST = 2048,  /* the same */
+    LOADS_OF_SCRIPT = 8192,   /* the same */
+    LOADS_FIRST_SCRIPTS = 2,  /* whole scripts of a worker that are recorded first */
     LOADS_TEXT_BYTES = 192,   /* of names and places, average per load */
     LOADS_REPORT_BYTES = 384, /* of the report, average per load */
     LOADS_NAME_BYTES = 1024,  /* of one name; longer ones are cut at the start */
@@ -56,6 +58,7 @@ typedef struct {
     uint32_t loads_max, loads, lost;
     size_t text_room, text_len, report_room, report_len;
     uint64_t boot;  /* number of its template */
+    bool is_script; /* of a request that runs a whole script */
     bool reads_cpu; /* only for boots: that clock costs more than all the rest */
     load *load;
     char *text, *report;
@@ -89,6 +92,13 @@ void samovar_loads_begin(loads_state *state, load_table *table);
 void samovar_loads_open(loads_state *state, uint64_t number);
 void samovar_loads_close(loads_state *state, uint32_t tell);
 void samovar_loads_tell(loads_state *state);
+
+/* For a worker that runs whole scripts: called when a request begins, when it ends but is not yet
+ * finished, and when it has been finished. Records the first requests, and then one out of
+ * `loads_every`. */
+void samovar_loads_script_open(void);
+void samovar_loads_script_close(const samovar_head *head);
+void samovar_loads_script_tell(void);
 
 /* Around any other load to record: returns its number, and ends it. */
 uint32_t samovar_load_begin(uint8_t kind, const char *name, size_t len);

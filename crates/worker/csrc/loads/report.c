@@ -45,14 +45,17 @@ static void put_cost(writing *to, const load_cost *cost) {
     put(to, "\t%" PRId64 "\t%" PRId64 "\t%" PRId64, cost->wall, cost->cpu, cost->mem);
 }
 
-static const char *kind_of(const samovar_head *head) {
-    return head ? "request" : samovar_place == SAMOVAR_REHEARSES ? "rehearsal" : "boot";
+static const char *kind_of(const load_table *t, const samovar_head *head) {
+    return t->is_script                         ? "script"
+           : head                               ? "request"
+           : samovar_place == SAMOVAR_REHEARSES ? "rehearsal"
+                                                : "boot";
 }
 
 void samovar_loads_write(load_table *t, const samovar_head *head, uint32_t looks,
                          uint32_t classes) {
     writing to = {.at = t->report, .room = t->report_room};
-    put(&to, "samovar-loads 1\nk\t%s\t%" PRIu64 "\t%u\t%u\t%u\n", kind_of(head), t->boot, looks,
+    put(&to, "samovar-loads 1\nk\t%s\t%" PRIu64 "\t%u\t%u\t%u\n", kind_of(t, head), t->boot, looks,
         classes, t->lost);
     if (head) {
         put_request(&to, head);
@@ -66,7 +69,7 @@ void samovar_loads_write(load_table *t, const samovar_head *head, uint32_t looks
         put(&to, "\t%u", l->line);
         put_text(&to, t->text + l->place, l->place_len);
         put_text(&to, t->text + l->name, l->name_len);
-        put(&to, "\n");
+        put(&to, "\t%" PRId64 "\n", l->begun.wall - t->load[0].begun.wall);
     }
     put(&to, "end\n");
     t->report_len = to.len;

@@ -65,10 +65,12 @@ static int run(const char *script, bool is_boot) {
     samovar_unwatch_inclusions();
     php_request_shutdown(NULL);
     samovar_log_early_output();
+    samovar_loads_script_close(samovar_current);
     if (samovar_current) {
         samovar_current = NULL;
         samovar_finish(samovar_peak_bytes, 0);
     }
+    samovar_loads_script_tell();
     samovar_forget_request_info();
     return samovar_outcome;
 }
@@ -78,6 +80,7 @@ int samovar_php_run(const samovar_head *head) {
     samovar_current = head;
     samovar_fill_request_info(head);
     samovar_overrun_begin();
+    samovar_loads_script_open();
     return run(samovar_text(head, head->script_filename), false);
 }
 

@@ -14,7 +14,7 @@ const PROCESSES_MAX: usize = 4096;
 const TICK_NS: u64 = 10_000_000;
 
 /// Returns the CPU time of the processes once the rollback after the last response has ended.
-pub(super) fn at_rest_ns(root: u32) -> u64 {
+pub(crate) fn at_rest_ns(root: u32) -> u64 {
     let mut last = used_ns(root);
     for _ in 0..READINGS_MAX {
         sleep(REST);

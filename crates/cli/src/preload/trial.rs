@@ -1,0 +1,223 @@
+//! Private servers with and without the preload file: PHP's messages, memory, and CPU time per
+//! request in interleaved rounds.
+
+use super::PreloadOptions;
+use super::faults::{Faults, faults};
+use super::gain::{Gain, Round};
+use super::plan::Plan;
+use super::report::{Memory, Report};
+use super::script;
+use crate::trial::cost;
+use crate::trial::progress::Progress;
+use crate::trial::server::{self, Server};
+use crate::trial::targets::Target;
+use crate::trial::visitor::Visitor;
+use anyhow::{Context, Result, anyhow, bail};
+use samovar_config::Settings;
+use samovar_server::companion;
+use samovar_supervisor::identity::effective_uid;
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Requests per server and round, at least.
+const REQUESTS_MIN: usize = 20;
+/// Requests to each server before the first round: they fill the caches.
+const WARM_UP: usize = 20;
+/// Timeout for the first figures about opcache.
+const FIGURES_LIMIT: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const PRELOAD: &str = "opcache.preload";
+const PRELOAD_USER: &str = "opcache.preload_user";
+
+/// What all servers of one run have in common.
+pub(super) struct Trial<'a> {
+    flags: &'a [OsString],
+    output: &'a Path,
+    /// Folder of the output.
+    pub(super) folder: PathBuf,
+    /// The plan's text during the trials, in the same folder, because paths are relative to it.
+    draft: PathBuf,
+    needs_user: bool,
+}
+
+impl Drop for Trial<'_> {
+    fn drop(&mut self) {
+        // It does not exist if it became the output.
+        let _ = std::fs::remove_file(&self.draft);
+    }
+}
+
+/// Result of one trial.
+pub(super) enum Outcome {
+    /// No message; the server runs.
+    Clean(Server),
+    /// Messages about files.
+    Faults(Faults),
+}
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(flags: &'a [OsString], settings: &Settings, output: &'a Path) -> Self {
+        let folder = output.parent().unwrap_or(Path::new("/")).to_owned();
+        let draft = folder.join(format!(".samovar-preload-{}.php", std::process::id()));
+        let needs_user = effective_uid() == 0
+            && settings.user.is_none()
+            && !settings.php.contains_key(PRELOAD_USER);
+        Trial { flags, output, folder, draft, needs_user }
+    }
+
+    /// Starts the server that records the files of all requests.
+    pub(super) fn collector(&self) -> Result<Server> {
+        let every = format!("--{}=1", companion::LOADS_EVERY_FLAG).into();
+        let scripts = "--disable-checkpoint=true".into();
+        Server::start("preload-collect", self.flags, 1, &[every, scripts, php(PRELOAD, "")])
+    }
+
+    /// Starts a server with the plan's preload file.
+    pub(super) fn run(&self, plan: &Plan) -> Result<Outcome> {
+        let text = script::text(plan, &self.folder, &[]);
+        std::fs::write(&self.draft, text)
+            .with_context(|| format!("cannot write `{}`", self.draft.display()))?;
+        let mut more = vec![php(PRELOAD, &self.draft.to_string_lossy())];
+        if self.needs_user {
+            more.push(php(PRELOAD_USER, "root"));
+        }
+        let started = Server::start("preload-after", self.flags, 1, &more);
+        let files: HashSet<&str> = plan.files.iter().map(|chosen| &*chosen.file).collect();
+        let log = match &started {
+            Ok(server) => server.log(),
+            Err(error) => format!("{error:#}").lines().map(str::to_owned).collect(),
+        };
+        let found = faults(log.iter().map(String::as_str), &files);
+        match started {
+            _ if !found.files.is_empty() => Ok(Outcome::Faults(found)),
+            Err(error) => Err(error.context("the server does not start with the preload file")),
+            Ok(_) if !found.others.is_empty() => {
+                bail!("PHP warns at the start: {}", found.others.join("; "))
+            }
+            Ok(server) => Ok(Outcome::Clean(server)),
+        }
+    }
+
+    /// Measures both servers, and adds the results to the report.
+    pub(super) fn measure(
+        &self,
+        after: &Server,
+        plan: &Plan,
+        asked: &PreloadOptions,
+        report: &mut Report,
+        progress: &mut Progress,
+    ) -> Result<()> {
+        let before = Server::start("preload-before", self.flags, 1, &[php(PRELOAD, "")])?;
+        let targets = &asked.targets;
+        for server in [&before, after] {
+            requests(server, targets, WARM_UP)?;
+            wait_for_boot(server)?;
+            requests(server, targets, WARM_UP)?;
+        }
+        let mut rounds = Vec::new();
+        for round in 0..asked.rounds {
+            let (done, of) = (u64::from(round), u64::from(asked.rounds));
+            progress.say_with_rest(done, of, || format!("round {} of {of}", round + 1));
+            // The order changes, so that a drift of the machine's speed affects both alike.
+            let (before_us, after_us) = if round % 2 == 0 {
+                let before_us = cpu_us(&before, targets)?;
+                (before_us, cpu_us(after, targets)?)
+            } else {
+                let after_us = cpu_us(after, targets)?;
+                (cpu_us(&before, targets)?, after_us)
+            };
+            rounds.push(Round { before_us, after_us });
+        }
+        report.gain = Gain::of(&rounds);
+        report.rounds = asked.rounds;
+        report.before = memory(&before)?;
+        report.after = memory(after)?;
+        report.needs_user = self.needs_user;
+        if report.after.opcache_bytes == 0 {
+            bail!("opcache is off\nhint: set `opcache.enable = true` in the table [php]");
+        }
+        debug_assert!(!plan.files.is_empty());
+        Ok(())
+    }
+
+    /// Replaces the output.
+    pub(super) fn write(&self, text: &str) -> Result<()> {
+        let write = || {
+            std::fs::write(&self.draft, text)?;
+            std::fs::rename(&self.draft, self.output)
+        };
+        write().with_context(|| format!("cannot write `{}`", self.output.display()))
+    }
+}
+
+/// Waits until an application whose checkpoint is found by a request is booted, and no worker of
+/// another model is left. An application without a checkpoint has no image.
+fn wait_for_boot(server: &Server) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let status = server.status()?;
+        let is_settled = match &status.image {
+            Some(image) if image.mode != "script" => {
+                status.workers.iter().all(|worker| worker.model != "script")
+            }
+            _ => true,
+        };
+        if is_settled || begun.elapsed() > FIGURES_LIMIT {
+            return Ok(());
+        }
+        sleep(LOOK_EVERY);
+    }
+}
+
+fn php(key: &str, value: &str) -> OsString {
+    format!("--php={key}={value}").into()
+}
+
+/// Sends requests for all URLs in turn, at least `count`.
+fn requests(server: &Server, targets: &[Target], count: usize) -> Result<usize> {
+    let rounds = count.div_ceil(targets.len());
+    for _ in 0..rounds {
+        let mut visitor = Visitor::default();
+        for target in targets {
+            // A failing URL was reported when the files were collected.
+            let _ = visitor.get(server.address(), target);
+            server.must_live()?;
+        }
+    }
+    Ok(rounds * targets.len())
+}
+
+fn cpu_us(server: &Server, targets: &[Target]) -> Result<f64> {
+    let begun = cost::at_rest_ns(server.pid());
+    let count = requests(server, targets, REQUESTS_MIN)?;
+    let used = cost::at_rest_ns(server.pid()).saturating_sub(begun);
+    #[allow(clippy::cast_precision_loss)] // A duration.
+    Ok(used as f64 / 1e3 / count as f64)
+}
+
+fn memory(server: &Server) -> Result<Memory> {
+    let begun = Instant::now();
+    let status = loop {
+        let status = server.status()?;
+        if status.opcache.is_some() || begun.elapsed() > FIGURES_LIMIT {
+            break status;
+        }
+        sleep(LOOK_EVERY);
+    };
+    let worker = *server::workers(server)?.first().ok_or_else(|| anyhow!("no worker runs"))?;
+    Ok(Memory {
+        opcache_bytes: status.opcache.map_or(0, |opcache| opcache.used_bytes),
+        worker_bytes: private_bytes(worker),
+    })
+}
+
+/// Memory of a process that no other process shares; 0: unknown.
+fn private_bytes(pid: i32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let lines = text.lines().filter(|line| line.starts_with("Private_"));
+    let kib = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
+    kib.sum::<u64>() * 1024
+}
