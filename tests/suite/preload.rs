@@ -63,6 +63,9 @@ fn app() -> tempfile::TempDir {
 fn preload(folder: &Path, flags: &[&str]) -> Output {
     let mut command = Command::new(binary());
     command.arg("preload").arg("index.php").args(flags).current_dir(folder);
+    if samovar_testkit::is_root() {
+        command.arg("--allow-root");
+    }
     command.output().expect("the binary runs")
 }
 
@@ -124,8 +127,8 @@ fn preload_file_has_parents_first_and_reason_for_each_other_file() {
     ] {
         assert!(reason(name).starts_with(why), "{name}: `{}`", reason(name));
     }
-    assert!(report["gain"]["before_us"].as_f64() > Some(0.0), "{report:#}");
-    assert!(report["after"]["opcache_bytes"].as_u64() > Some(0), "{report:#}");
+    assert!(report["measured"]["gain"]["before_us"].as_f64() > Some(0.0), "{report:#}");
+    assert!(report["measured"]["after"]["opcache_bytes"].as_u64() > Some(0), "{report:#}");
 
     let plain = Server::at(folder.join("index.php")).workers(1).start().get("/").text();
     assert_eq!(plain, "app helped alias hello high");
@@ -178,4 +181,30 @@ fn application_without_declarations_has_nothing_to_preload() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     assert!(said.contains("nothing can be preloaded"), "{said}");
     assert!(!app.path().join("preload.php").exists());
+}
+
+/// The boot takes 10 ms, and both routes share it.
+#[test]
+fn checkpoint_is_advised_after_shared_start() {
+    let app = tempfile::tempdir().expect("a folder");
+    let index = "<?php require __DIR__ . '/boot.php'; \
+                 require __DIR__ . ($_SERVER['REQUEST_URI'] === '/a' ? '/a.php' : '/b.php');";
+    let boot = "<?php $end = hrtime(true) + 10_000_000; while (hrtime(true) < $end) {}";
+    for (name, php) in [("index.php", index), ("boot.php", boot), ("a.php", "a"), ("b.php", "b")] {
+        fs::write(app.path().join(name), php).expect("a file");
+    }
+    let flags = ["--checkpoint", "--times", "2", "--urls", "/a", "/b"];
+    let output = preload(app.path(), &[&flags[..], &["--json"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let file = report["shared"]["file"].as_str().unwrap_or_default();
+    assert!(file.ends_with("/boot.php"), "{report:#}");
+    let gain = report["measured"]["gain"]["percent"].as_f64();
+    assert!(gain > Some(50.0), "{report:#}");
+    let output = preload(app.path(), &["--checkpoint", "--urls", "/a"]);
+    let said = text(&output.stdout);
+    assert!(
+        output.status.code() == Some(1) && said.contains("hint: pass several --urls"),
+        "{said}"
+    );
 }

@@ -4,6 +4,8 @@
 
 mod show;
 
+pub(crate) use show::warmup_line;
+
 use crate::arguments::{ONE_POOL, control, control_arguments, json_argument, pool_argument};
 use crate::control_client::{self, understand};
 use crate::subcommand::{Prepared, Run, Subcommand, no_hint};

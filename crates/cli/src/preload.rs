@@ -9,11 +9,15 @@
 //! | `preload/trial.rs` | private servers with and without the file: messages, memory, CPU time |
 //! | `preload/faults.rs` | log of a trial → files that PHP could not preload |
 //! | `preload/gain.rs` | rounds of a measurement → gain with its interval |
+//! | `preload/measured.rs` | memory and gain of a trial |
+//! | `preload/checkpoint.rs` | the same for `checkpoint_after` and `warmup` |
 //! | `preload/report.rs` | result for people, and as JSON |
 
+mod checkpoint;
 mod collect;
 mod faults;
 mod gain;
+mod measured;
 mod plan;
 mod report;
 mod script;
@@ -26,6 +30,7 @@ use crate::trial::server;
 use crate::trial::targets::{self, Target};
 use crate::usage_error::Early;
 use anyhow::{Context, Result, bail};
+use checkpoint::Advice;
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use plan::plan;
 use report::Report;
@@ -62,10 +67,14 @@ Then two private servers, without and with the file, get the same requests in tu
 of the CPU time per request, with its 95 % interval. The requests really run, so use URLs that change
 nothing.
 
+With --checkpoint no file is written. The command tries the best `checkpoint_after`, the file that
+ends last before routes differ, with a list of `warmup` requests, and shows memory and gain.
+
 Examples:
   samovar preload public/index.php --urls / /about '/search?q=tea'
   samovar preload public/index.php --live --share 0.2 --output config/preload.php
   samovar preload public/index.php --urls urls.txt --times 20 --json
+  samovar preload public/index.php --urls / /about --checkpoint
 
 Exit codes: 0 written, 1 there is nothing to preload, or a failure, 2 wrong flags or settings.";
 
@@ -77,6 +86,8 @@ struct PreloadOptions {
     targets: Vec<Target>,
     output: PathBuf,
     source: Source,
+    /// Whether a checkpoint is advised instead of a preload file.
+    is_for_checkpoint: bool,
     share: f64,
     rounds: u32,
     json: bool,
@@ -119,6 +130,13 @@ fn define() -> Command {
             ),
         )
         .arg(
+            Arg::new("checkpoint")
+                .long("checkpoint")
+                .action(ArgAction::SetTrue)
+                .overrides_with("checkpoint")
+                .help("Instead: advise `checkpoint_after` and `warmup`, and measure their gain"),
+        )
+        .arg(
             Arg::new("share")
                 .long("share")
                 .value_name("FRACTION")
@@ -152,6 +170,7 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
         targets: targets::typed(matches)?,
         output,
         source,
+        is_for_checkpoint: matches.get_flag("checkpoint"),
         share: matches.get_one("share").copied().unwrap_or(0.5),
         rounds: matches.get_one("times").copied().unwrap_or(ROUNDS),
         json: matches.get_flag("json"),
@@ -167,14 +186,23 @@ impl Run for PreloadOptions {
 }
 
 fn run(asked: &PreloadOptions) -> Result<ExitCode> {
-    must_be_replaceable(&asked.output)?;
+    if !asked.is_for_checkpoint {
+        must_be_replaceable(&asked.output)?;
+    }
     let mut progress = Progress::new();
+    let measurement = (&*asked.targets, asked.rounds);
     let trial = Trial::new(&asked.flags, &asked.settings, &asked.output);
     let collected = match &asked.source {
         Source::Running(control) => collect::of_running(control.as_ref())?,
         Source::Private => collect::of_private(&trial, &asked.targets, &mut progress)?,
     };
-    let mut report = Report::new(&collected, &asked.output);
+    if asked.is_for_checkpoint {
+        let advice = Advice::of(&collected, &trial, measurement, &mut progress)?;
+        terminal::print(&if asked.json { advice.json()? } else { advice.text() })?;
+        let code = if advice.is_advised() { 0 } else { EXIT_NOTHING };
+        return Ok(ExitCode::from(code));
+    }
+    let mut report = Report::new(&collected, &asked.output, trial.needs_user);
     let mut refused = BTreeMap::new();
     for trials in 1.. {
         let plan = plan(&collected.used, asked.share, &refused);
@@ -185,7 +213,11 @@ fn run(asked: &PreloadOptions) -> Result<ExitCode> {
         progress.say(|| format!("trial {trials}, {} files", plan.files.len()));
         match trial.run(&plan)? {
             Outcome::Clean(server) => {
-                trial.measure(&server, &plan, asked, &mut report, &mut progress)?;
+                let measured = trial.measure(&server, measurement, &mut progress)?;
+                if measured.after.opcache_bytes == 0 {
+                    bail!("opcache is off\nhint: set `opcache.enable = true` in the table [php]");
+                }
+                report.measured = Some(measured);
                 let text = script::text(&plan, &trial.folder, &report.remarks());
                 trial.write(&text)?;
                 break;

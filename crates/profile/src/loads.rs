@@ -10,6 +10,7 @@
 //! | `loads/lazy.rs` | loads of requests, and advice for warming up |
 //! | `loads/includes.rs` | files that each route includes |
 //! | `loads/inclusion_order.rs` | order of these files, and the start that all routes share |
+//! | `loads/warmup_cover.rs` | few requests that include most of them |
 //! | `loads/growth.rs` | causes of workers' memory growth, received the same way |
 //! | `loads/collector.rs` | thread that receives the reports |
 
@@ -22,6 +23,7 @@ mod includes;
 mod inclusion_order;
 mod lazy;
 mod report;
+mod warmup_cover;
 
 pub use boot::{Boot, File, Folder, Part, Rehearsal};
 pub use boot_details::{BootFunction, Explained};

@@ -59,6 +59,10 @@ pub(super) fn text(includes: &Includes, all: bool) -> String {
         );
     }
     more(&mut out, includes.files.len(), files_max, "files");
+    if !includes.warmup.is_empty() {
+        line!(out, "\nthe requests that include most of these files, by time:");
+        line!(out, "  {}", warmup_line(&includes.warmup));
+    }
     if let Some(shared) = &includes.shared {
         out.push('\n');
         out.push_str(&shared_start(shared));
@@ -66,8 +70,14 @@ pub(super) fn text(includes: &Includes, all: bool) -> String {
     out
 }
 
+/// Formats the list of warm-up requests as a line for samovar.toml.
+pub(crate) fn warmup_line(paths: &[String]) -> String {
+    let quoted = |path: &String| format!("{path:?}");
+    format!("warmup = [{}]", paths.iter().map(quoted).collect::<Vec<_>>().join(", "))
+}
+
 /// Formats the start that all routes share, with the best line for `checkpoint_after`.
-pub(super) fn shared_start(shared: &SharedStart) -> String {
+fn shared_start(shared: &SharedStart) -> String {
     let SharedStart { routes, file, files, files_shared, files_min, differs_at } = shared;
     let mut out = format!(
         "the scripts of {routes} routes begin with the same {files_shared} files, of at least \
@@ -115,6 +125,8 @@ mod tests {
         assert!(said.contains("      1.25 ms"), "{said}");
         assert!(said.ends_with("… and 5 files more: --all\n"), "{said}");
         assert!(text(&includes, true).ends_with("/srv/a.php  by /i.php:3\n"));
+        includes.warmup = vec!["/cart".into(), "/".into()];
+        assert!(text(&includes, true).ends_with("\n  warmup = [\"/cart\", \"/\"]\n"));
         includes.shared = Some(SharedStart {
             routes: 2,
             file: "/srv/vendor/autoload.php".into(),

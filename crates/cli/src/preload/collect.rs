@@ -10,7 +10,7 @@ use crate::trial::targets::Target;
 use crate::trial::visitor::Visitor;
 use anyhow::{Context, Result, bail};
 use samovar_migrate::{Outline, outline};
-use samovar_profile::loads::Includes;
+use samovar_profile::loads::{Includes, SharedStart};
 use samovar_wire::IncludesQuestion;
 use std::io::Read;
 use std::path::PathBuf;
@@ -33,6 +33,10 @@ pub(super) struct Collected {
     pub(super) used: Vec<Used>,
     pub(super) requests: u64,
     pub(super) routes: usize,
+    /// The start that the scripts of all routes share.
+    pub(super) shared: Option<SharedStart>,
+    /// Paths of warm-up requests.
+    pub(super) warmup: Vec<String>,
     /// Responses with a status from 500, and requests without a response.
     pub(super) failures: Vec<String>,
 }
@@ -106,7 +110,8 @@ fn collected(all: &Includes, boot: &Includes, failures: Vec<String>) -> Result<C
     let thread = thread.spawn(read).context("cannot start a thread for the parser")?;
     let Ok(used) = thread.join() else { bail!("the parser failed") };
     let routes = all.routes.iter().filter(|route| route.route != BOOT).count();
-    Ok(Collected { used, requests: all.requests, routes, failures })
+    let (shared, warmup) = (all.shared.clone(), all.warmup.clone());
+    Ok(Collected { used, requests: all.requests, routes, shared, warmup, failures })
 }
 
 fn read(file: &str) -> Result<Outline, String> {

@@ -1,9 +1,7 @@
 //! Result of the command: for people, and as JSON.
 
-#![allow(clippy::cast_precision_loss)] // Sizes.
-
 use super::collect::Collected;
-use super::gain::Gain;
+use super::measured::Measured;
 use super::plan::Plan;
 use crate::control_client::printable;
 use anyhow::Result;
@@ -14,16 +12,6 @@ use std::path::{Path, PathBuf};
 /// Maximum number of left-out files for people; the preload file and JSON list all.
 const SHOWN_MAX: usize = 20;
 const FAILURES_MAX: usize = 10;
-const KIB: f64 = 1024.0;
-
-/// Memory of a server after the measurement.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub(super) struct Memory {
-    /// Used memory of opcache, shared by all processes.
-    pub(super) opcache_bytes: u64,
-    /// Memory of one worker that it shares with no process.
-    pub(super) worker_bytes: u64,
-}
 
 #[derive(Debug, Serialize)]
 struct FileLine {
@@ -46,29 +34,23 @@ pub(super) struct Report {
     routes: usize,
     files: Vec<FileLine>,
     left_out: Vec<LeftOutLine>,
-    /// Gain in CPU time; `null`: nothing was measured.
-    pub(super) gain: Option<Gain>,
-    pub(super) rounds: u32,
-    pub(super) before: Memory,
-    pub(super) after: Memory,
+    /// `null`: nothing was measured.
+    pub(super) measured: Option<Measured>,
     /// Whether `opcache.preload_user` is necessary.
-    pub(super) needs_user: bool,
+    needs_user: bool,
     failures: Vec<String>,
 }
 
 impl Report {
-    pub(super) fn new(of: &Collected, output: &Path) -> Report {
+    pub(super) fn new(of: &Collected, output: &Path, needs_user: bool) -> Report {
         Report {
             output: output.to_owned(),
             requests: of.requests,
             routes: of.routes,
             files: Vec::new(),
             left_out: Vec::new(),
-            gain: None,
-            rounds: 0,
-            before: Memory::default(),
-            after: Memory::default(),
-            needs_user: false,
+            measured: None,
+            needs_user,
             failures: of.failures.clone(),
         }
     }
@@ -93,27 +75,12 @@ impl Report {
             self.requests,
             self.routes
         )];
-        lines.extend(self.gain.iter().map(|gain| format!("Trial: {}.", gain.text())));
-        lines.push(self.memory());
+        lines.extend(self.measured.iter().flat_map(Measured::lines));
         lines.push(String::new());
         lines.push("Settings of samovar.toml:".to_owned());
         lines.push(String::new());
         lines.extend(self.setting().lines().map(|line| format!("    {line}")));
         lines
-    }
-
-    fn memory(&self) -> String {
-        let mib = |bytes: u64| signed(bytes as f64 / KIB / KIB);
-        let change = |of: fn(&Memory) -> u64| {
-            signed((of(&self.after) as f64 - of(&self.before) as f64) / KIB)
-        };
-        format!(
-            "Memory: opcache {} MiB ({} KiB more), one worker {} MiB ({} KiB more).",
-            mib(self.after.opcache_bytes),
-            change(|memory| memory.opcache_bytes),
-            mib(self.after.worker_bytes),
-            change(|memory| memory.worker_bytes)
-        )
     }
 
     fn setting(&self) -> String {
@@ -158,11 +125,10 @@ impl Report {
         if self.is_written() {
             let shown = self.output.display();
             let _ = writeln!(out, "\n{} files are preloaded by {shown}", self.files.len());
-            if let Some(gain) = &self.gain {
-                let _ = writeln!(out, "{}, {} rounds", gain.text(), self.rounds);
+            for line in self.measured.iter().flat_map(Measured::lines) {
+                let _ = writeln!(out, "{line}");
             }
-            let _ = writeln!(out, "{}", self.memory());
-            if self.gain.as_ref().is_some_and(Gain::is_clear) {
+            if self.measured.as_ref().is_some_and(Measured::is_clear_gain) {
                 let _ = write!(out, "\nadd to samovar.toml:\n{}", self.setting());
             } else {
                 out.push_str("\nthe file saves no CPU time that this measurement can show\n");
@@ -174,12 +140,7 @@ impl Report {
     }
 }
 
-/// Formats a number without decimals if it is large.
-fn signed(number: f64) -> String {
-    if number.abs() < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") }
-}
-
 /// Returns a TOML string.
-fn toml(text: &str) -> String {
+pub(super) fn toml(text: &str) -> String {
     serde_json::to_string(text).unwrap_or_default()
 }

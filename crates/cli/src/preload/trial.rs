@@ -1,11 +1,10 @@
 //! Private servers with and without the preload file: PHP's messages, memory, and CPU time per
 //! request in interleaved rounds.
 
-use super::PreloadOptions;
 use super::faults::{Faults, faults};
 use super::gain::{Gain, Round};
+use super::measured::{Measured, Memory};
 use super::plan::Plan;
-use super::report::{Memory, Report};
 use super::script;
 use crate::trial::cost;
 use crate::trial::progress::Progress;
@@ -40,7 +39,8 @@ pub(super) struct Trial<'a> {
     pub(super) folder: PathBuf,
     /// The plan's text during the trials, in the same folder, because paths are relative to it.
     draft: PathBuf,
-    needs_user: bool,
+    /// Whether PHP needs `opcache.preload_user`.
+    pub(super) needs_user: bool,
 }
 
 impl Drop for Trial<'_> {
@@ -101,25 +101,27 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Measures both servers, and adds the results to the report.
+    /// Starts a server with these settings.
+    pub(super) fn with(&self, more: &[OsString]) -> Result<Server> {
+        Server::start("preload-after", self.flags, 1, more)
+    }
+
+    /// Compares the server with one without its changes.
     pub(super) fn measure(
         &self,
         after: &Server,
-        plan: &Plan,
-        asked: &PreloadOptions,
-        report: &mut Report,
+        (targets, rounds_max): (&[Target], u32),
         progress: &mut Progress,
-    ) -> Result<()> {
+    ) -> Result<Measured> {
         let before = Server::start("preload-before", self.flags, 1, &[php(PRELOAD, "")])?;
-        let targets = &asked.targets;
         for server in [&before, after] {
             requests(server, targets, WARM_UP)?;
             wait_for_boot(server)?;
             requests(server, targets, WARM_UP)?;
         }
         let mut rounds = Vec::new();
-        for round in 0..asked.rounds {
-            let (done, of) = (u64::from(round), u64::from(asked.rounds));
+        for round in 0..rounds_max {
+            let (done, of) = (u64::from(round), u64::from(rounds_max));
             progress.say_with_rest(done, of, || format!("round {} of {of}", round + 1));
             // The order changes, so that a drift of the machine's speed affects both alike.
             let (before_us, after_us) = if round % 2 == 0 {
@@ -131,16 +133,12 @@ impl<'a> Trial<'a> {
             };
             rounds.push(Round { before_us, after_us });
         }
-        report.gain = Gain::of(&rounds);
-        report.rounds = asked.rounds;
-        report.before = memory(&before)?;
-        report.after = memory(after)?;
-        report.needs_user = self.needs_user;
-        if report.after.opcache_bytes == 0 {
-            bail!("opcache is off\nhint: set `opcache.enable = true` in the table [php]");
-        }
-        debug_assert!(!plan.files.is_empty());
-        Ok(())
+        Ok(Measured {
+            gain: Gain::of(&rounds),
+            rounds: rounds_max,
+            before: memory(&before)?,
+            after: memory(after)?,
+        })
     }
 
     /// Replaces the output.

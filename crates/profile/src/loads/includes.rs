@@ -1,7 +1,9 @@
 //! Files that each route includes, added up over the recorded requests. Pure.
 
 use super::inclusion_order::{Order, SharedStart, shared_start};
+use super::lazy::is_askable;
 use super::report::{Kind, Report, ReportKind};
+use super::warmup_cover;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -34,6 +36,9 @@ pub struct Includes {
     pub route: String,
     /// Files, those of most requests first, then in the order of their inclusion.
     pub files: Vec<IncludedFile>,
+    /// Paths whose requests include most of the files, by time, the best one first: a list for
+    /// `warmup`.
+    pub warmup: Vec<String>,
     /// The part that all routes of whole scripts share, if there are several.
     pub shared: Option<SharedStart>,
 }
@@ -253,8 +258,29 @@ impl Inclusions {
             routes,
             route: route.unwrap_or_default().to_owned(),
             files,
+            warmup: self.warmup(),
             shared: self.shared(),
         }
+    }
+
+    fn warmup(&self) -> Vec<String> {
+        let is_askable = |(name, route): &(&String, &Route)| {
+            *name != BOOT && route.method == "GET" && is_askable(&route.path)
+        };
+        let mut routes: Vec<_> = self.routes.iter().filter(is_askable).collect();
+        routes.sort_by_key(|(name, _)| *name);
+        let mut time: HashMap<u32, u64> = HashMap::new();
+        for (number, sum) in routes.iter().flat_map(|(_, route)| &route.files) {
+            let time = time.entry(*number).or_default();
+            *time = time.saturating_add(sum.own_ns).saturating_add(sum.compiling_ns);
+        }
+        let routes: Vec<_> = (routes.iter())
+            .map(|(_, of)| warmup_cover::Route {
+                path: &of.path,
+                files: of.files.keys().copied().collect(),
+            })
+            .collect();
+        warmup_cover::cover(&routes, &time)
     }
 
     fn file(&self, number: u32, sum: &Sum) -> IncludedFile {

@@ -214,7 +214,7 @@ impl Looks {
 }
 
 /// Whether the setting `warmup` accepts this path.
-fn is_askable(path: &str) -> bool {
+pub(super) fn is_askable(path: &str) -> bool {
     path.starts_with('/')
         && path.len() <= PATH_BYTES_MAX
         && path.bytes().all(|byte| byte.is_ascii_graphic())
