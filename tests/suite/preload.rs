@@ -1,7 +1,9 @@
 //! `samovar preload`: a preload file of the files that requests use, which loads without a warning
 //! and changes no response, and a reason for each file that cannot be preloaded.
 
-use samovar_testkit::{Server, binary};
+use crate::frameworks::laravel::Copy;
+use samovar_testkit::copy::copy_of;
+use samovar_testkit::{Server, binary, workspace};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -119,7 +121,7 @@ fn preload_file_has_parents_first_and_reason_for_each_other_file() {
         ("/config.php", "line 1 returns a value"),
         ("/Alias.php", "line 3 runs code when the file is included: class_alias()"),
         ("/Conditional.php", "line 2 declares under a condition (`if`)"),
-        ("/Printed.php", "prints: text outside of PHP"),
+        ("/Printed.php", "line 1 prints: text outside of PHP"),
         ("/OfDynamic.php", "PHP: Warning: Can't preload unlinked class OfDynamic: Unknown parent"),
         ("/OfOfDynamic.php", "it needs `ofdynamic` of "),
         ("/Rare.php", "33 % of the requests include it"),
@@ -207,4 +209,54 @@ fn checkpoint_is_advised_after_shared_start() {
         output.status.code() == Some(1) && said.contains("hint: pass several --urls"),
         "{said}"
     );
+}
+
+/// Writes a preload file for an application, and serves it with it: PHP warns about no file, and
+/// the pages stay the same.
+fn check_framework(folder: &Path, paths: &[&str], env: &[(&str, &str)]) {
+    let mut command = Command::new(binary());
+    command.args(["preload", "public/index.php", "--times", "2", "--json", "--urls"]).args(paths);
+    if samovar_testkit::is_root() {
+        command.arg("--allow-root");
+    }
+    let output = command.current_dir(folder).envs(env.iter().copied()).output();
+    let output = output.expect("the binary runs");
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    let files = report["files"].as_array().expect("files");
+    assert!(files.len() > 100, "{report:#}");
+    assert_eq!(report["failures"], serde_json::json!([]));
+    let start = |preloads: bool| {
+        let mut start = Server::at(folder.join("public/index.php")).workers(1);
+        for (name, value) in env {
+            start = start.env(name, value);
+        }
+        if preloads {
+            let file = folder.join("preload.php");
+            start = start.define("opcache.preload", &file.to_string_lossy());
+            start = start.define("opcache.preload_user", "root");
+        }
+        start.start()
+    };
+    let (plain, preloaded) = (start(false), start(true));
+    for path in paths {
+        let (before, after) = (plain.get(path), preloaded.get(path));
+        assert_eq!((before.status, after.status), (200, 200), "{path}: {}", after.text());
+        assert_eq!(before.text().len(), after.text().len(), "{path}");
+    }
+    let log = preloaded.log();
+    assert!(!log.contains("PHP Warning") && !log.contains("preload"), "{log}");
+}
+
+#[test]
+fn symfony_preload_file_loads_without_warning() {
+    let copy = copy_of(&workspace().join("examples/symfony"));
+    let paths = ["/message", "/api/square/12", "/countdown/2"];
+    check_framework(copy.path(), &paths, &[("APP_ENV", "prod")]);
+}
+
+#[test]
+fn laravel_preload_file_loads_without_warning() {
+    let copy = Copy::new("file");
+    check_framework(copy.path(), &["/", "/api/echo"], &[]);
 }

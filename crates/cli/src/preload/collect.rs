@@ -6,6 +6,7 @@ use super::trial::Trial;
 use crate::control_client;
 use crate::includes;
 use crate::trial::progress::Progress;
+use crate::trial::server::Server;
 use crate::trial::targets::Target;
 use crate::trial::visitor::Visitor;
 use anyhow::{Context, Result, bail};
@@ -17,8 +18,10 @@ use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Requests per URL: the first one finds cold caches of the application.
+/// Recorded requests per URL.
 const TIMES: u32 = 2;
+/// Smallest status of a failure.
+const STATUS_FAILED: u16 = 500;
 /// Timeout for the last reports of a private server.
 const REPORT_LIMIT: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -52,27 +55,17 @@ pub(super) fn of_running(control: Option<&PathBuf>) -> Result<Collected> {
 
 /// Requests the URLs from a private server, which runs whole scripts and records each of them.
 pub(super) fn of_private(
-    trial: &Trial,
+    trial: &Trial<'_>,
     targets: &[Target],
     progress: &mut Progress,
 ) -> Result<Collected> {
+    // The first requests fill the application's caches, and include files only for that. They are
+    // sent to another server, which records nothing.
+    request(&trial.warmer()?, targets, progress)?;
     let server = trial.collector()?;
-    let mut failures = Vec::new();
-    for time in 0..TIMES {
-        let mut visitor = Visitor::default();
-        for (n, target) in targets.iter().enumerate() {
-            progress.say(|| format!("URL {} of {}", n + 1, targets.len()));
-            let response = visitor.get(server.address(), target);
-            server.must_live()?;
-            let problem = match response {
-                Ok(response) if response.status < 500 => continue,
-                Ok(response) => format!("{target}: status {}", response.status),
-                Err(error) => format!("{target}: {error:#}"),
-            };
-            if time > 0 {
-                failures.push(problem);
-            }
-        }
+    let failures = request(&server, targets, progress)?;
+    for _again in 1..TIMES {
+        request(&server, targets, progress)?;
     }
     let wanted = targets.len() as u64 * u64::from(TIMES);
     let begun = Instant::now();
@@ -87,6 +80,22 @@ pub(super) fn of_private(
             _ => sleep(LOOK_EVERY),
         }
     }
+}
+
+/// Requests each URL once. Returns the failures.
+fn request(server: &Server, targets: &[Target], progress: &mut Progress) -> Result<Vec<String>> {
+    let (mut visitor, mut failures) = (Visitor::default(), Vec::new());
+    for (n, target) in targets.iter().enumerate() {
+        progress.say(|| format!("URL {} of {}", n + 1, targets.len()));
+        let response = visitor.get(server.address(), target);
+        server.must_live()?;
+        match response {
+            Ok(response) if response.status < STATUS_FAILED => {}
+            Ok(response) => failures.push(format!("{target}: status {}", response.status)),
+            Err(error) => failures.push(format!("{target}: {error:#}")),
+        }
+    }
+    Ok(failures)
 }
 
 fn collected(all: &Includes, boot: &Includes, failures: Vec<String>) -> Result<Collected> {

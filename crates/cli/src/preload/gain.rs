@@ -7,6 +7,9 @@ const STUDENT: [f64; 10] = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.2
 /// The same for more degrees of freedom than the table has.
 const STUDENT_MANY: f64 = 2.09;
 
+/// One out of this number of rounds is cut at each end.
+const CUT: usize = 5;
+
 /// CPU time per request of one round, µs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Round {
@@ -38,15 +41,13 @@ impl Gain {
         #[allow(clippy::cast_precision_loss)] // A few rounds.
         let n = rounds.len() as f64;
         let mean = |of: &dyn Fn(&Round) -> f64| rounds.iter().map(|r| of(r)).sum::<f64>() / n;
-        let gain = |r: &Round| (1.0 - r.after_us / r.before_us) * 100.0;
-        let percent = mean(&gain);
-        let variance = mean(&|r| (gain(r) - percent).powi(2)) * n / (n - 1.0);
-        let student = STUDENT.get(rounds.len() - 2).copied().unwrap_or(STUDENT_MANY);
+        let gains = rounds.iter().map(|r| (1.0 - r.after_us / r.before_us) * 100.0).collect();
+        let (percent, interval) = trimmed(gains);
         Some(Gain {
             before_us: mean(&|r| r.before_us),
             after_us: mean(&|r| r.after_us),
             percent,
-            interval: student * (variance / n).sqrt(),
+            interval,
         })
     }
 
@@ -70,6 +71,25 @@ impl Gain {
     }
 }
 
+/// Returns the mean without the highest and lowest fifth, and half of its 95 % interval: a round
+/// that another process has disturbed does not count. The variance is that of the values with the
+/// cut ones moved to the edges (Yuen).
+fn trimmed(mut values: Vec<f64>) -> (f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let cut = values.len() / CUT;
+    let (low, high) = (values[cut], values[values.len() - 1 - cut]);
+    let kept = &values[cut..values.len() - cut];
+    #[allow(clippy::cast_precision_loss)] // A few rounds.
+    let (n, n_kept) = (values.len() as f64, kept.len() as f64);
+    let mean = kept.iter().sum::<f64>() / n_kept;
+    let moved: Vec<f64> = values.iter().map(|value| value.clamp(low, high)).collect();
+    let middle = moved.iter().sum::<f64>() / n;
+    let variance = moved.iter().map(|value| (value - middle).powi(2)).sum::<f64>() / (n - 1.0);
+    let error = variance.sqrt() * n.sqrt() / n_kept;
+    let student = STUDENT.get(kept.len() - 2).copied().unwrap_or(STUDENT_MANY);
+    (mean, student * error)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +109,14 @@ mod tests {
         assert!((gain.interval - 4.965).abs() < 0.01, "{gain:?}");
         assert!(gain.is_clear());
         assert_eq!(gain.text(), "gain 10.0 % ± 5.0 (1000 µs → 900 µs of CPU per request)");
+    }
+
+    #[test]
+    fn disturbed_round_does_not_count() {
+        let mut all = vec![(1000.0, 900.0); 9];
+        all.push((1000.0, 5000.0));
+        let gain = Gain::of(&rounds(&all)).expect("ten rounds");
+        assert!((gain.percent - 10.0).abs() < 1e-9 && gain.interval < 1e-9, "{gain:?}");
     }
 
     #[test]

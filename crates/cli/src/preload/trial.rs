@@ -22,7 +22,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Requests per server and round, at least.
-const REQUESTS_MIN: usize = 20;
+const REQUESTS_MIN: usize = 40;
 /// Requests to each server before the first round: they fill the caches.
 const WARM_UP: usize = 20;
 /// Timeout for the first figures about opcache.
@@ -71,8 +71,18 @@ impl<'a> Trial<'a> {
     /// Starts the server that records the files of all requests.
     pub(super) fn collector(&self) -> Result<Server> {
         let every = format!("--{}=1", companion::LOADS_EVERY_FLAG).into();
-        let scripts = "--disable-checkpoint=true".into();
-        Server::start("preload-collect", self.flags, 1, &[every, scripts, php(PRELOAD, "")])
+        self.scripts(&[every])
+    }
+
+    /// Starts a server that records nothing.
+    pub(super) fn warmer(&self) -> Result<Server> {
+        self.scripts(&[])
+    }
+
+    /// Starts a server that runs whole scripts.
+    fn scripts(&self, more: &[OsString]) -> Result<Server> {
+        let scripts = ["--disable-checkpoint=true".into(), php(PRELOAD, "")];
+        Server::start("preload-collect", self.flags, 1, &[&scripts[..], more].concat())
     }
 
     /// Starts a server with the plan's preload file.
