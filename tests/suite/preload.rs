@@ -123,7 +123,10 @@ fn preload_file_has_parents_first_and_reason_for_each_other_file() {
         ("/Conditional.php", "line 2 declares under a condition (`if`)"),
         ("/Printed.php", "line 1 prints: text outside of PHP"),
         ("/OfDynamic.php", "PHP: Warning: Can't preload unlinked class OfDynamic: Unknown parent"),
-        ("/OfOfDynamic.php", "it needs `ofdynamic` of "),
+        (
+            "/OfOfDynamic.php",
+            "PHP: Warning: Can't preload unlinked class OfOfDynamic: Unknown parent",
+        ),
         ("/Rare.php", "33 % of the requests include it"),
         ("/Container.php", "it is part of a cache"),
     ] {
@@ -242,7 +245,9 @@ fn check_framework(folder: &Path, paths: &[&str], env: &[(&str, &str)]) {
     for path in paths {
         let (before, after) = (plain.get(path), preloaded.get(path));
         assert_eq!((before.status, after.status), (200, 200), "{path}: {}", after.text());
-        assert_eq!(before.text().len(), after.text().len(), "{path}");
+        // Tokens differ in each response, also in their length.
+        let page = |text: String| text.split("_token").next().map(str::to_owned);
+        assert_eq!(page(before.text()), page(after.text()), "{path}");
     }
     let log = preloaded.log();
     assert!(!log.contains("PHP Warning") && !log.contains("preload"), "{log}");
