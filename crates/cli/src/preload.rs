@@ -1,5 +1,5 @@
-//! `samovar preload`: writes a preload file of the classes that requests use, tries it, and measures
-//! its gain.
+//! `samovar preload`: writes a preload file of the classes that requests use, tries it, and
+//! measures its gain.
 //!
 //! | file | content |
 //! |---|---|
@@ -64,8 +64,8 @@ returns a value, is part of a cache, or needs a class that is left out or missin
 
 The file is tried in a private server. Files about which PHP warns are left out, with the warning.
 Then two private servers, without and with the file, get the same requests in turn. The gain is that
-of the CPU time per request, with its 95 % interval. The requests really run, so use URLs that change
-nothing.
+of the CPU time per request, with its 95 % interval. The requests really run, so use URLs that
+change nothing.
 
 With --checkpoint no file is written. The command tries the best `checkpoint_after`, the file that
 ends last before routes differ, with a list of `warmup` requests, and shows memory and gain.
@@ -238,7 +238,8 @@ fn must_be_replaceable(output: &Path) -> Result<()> {
     let folder = output.parent().filter(|folder| folder.is_dir());
     if folder.is_none() {
         bail!(
-            "`--output`: the folder of `{shown}` does not exist\nhint: create it, or pass another file"
+            "`--output`: the folder of `{shown}` does not exist\nhint: create it, or pass another \
+             file"
         );
     }
     let file = match std::fs::File::open(output) {

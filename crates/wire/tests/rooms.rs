@@ -22,6 +22,7 @@ fn modules_import_only_lower_ones() {
         "figures",
         "facts",
         "boot",
+        "includes",
         "profile",
         "calls",
         "upgrade",

@@ -44,10 +44,12 @@ impl Advice {
         };
         let refused = match &collected.shared {
             None => Some(
-                "only one route ran scripts, so no common start is known\nhint: pass several --urls",
+                "only one route ran scripts, so no common start is known\nhint: pass several \
+                 --urls",
             ),
             Some(shared) if shared.file.is_empty() => Some(
-                "no included file ends before the routes differ\nhint: call Samovar\\checkpoint() in the application, see docs/guide/checkpoint-model.md",
+                "no included file ends before the routes differ\nhint: call \
+                 Samovar\\checkpoint() in the application; see docs/guide/checkpoint-model.md",
             ),
             Some(_) => None,
         };

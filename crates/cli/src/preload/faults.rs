@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn messages_are_attributed_to_files() {
         let log = [
-            "samovar: PHP Warning:  Can't preload unlinked class B: Unknown parent C in /srv/B in c.php \
-             on line 3",
+            "samovar: PHP Warning:  Can't preload unlinked class B: Unknown parent C in /srv/B in \
+             c.php on line 3",
             "PHP Fatal error:  Cannot redeclare f() (previously declared in /srv/a.php:1) in \
              /srv/d.php on line 7",
             "PHP Parse error:  syntax error in /srv/e.php:4",

@@ -7,13 +7,22 @@ use std::path::Path;
 /// First line of a file that this command may replace.
 pub(super) const MARK: &str = "// Written by `samovar preload`.";
 
+/// End of the list of files.
+const END: &str = "] as $file) {
+    // A file that a later release removes must not prevent the start.
+    if (is_file($file)) {
+        opcache_compile_file($file);
+    }
+}
+";
+
 /// Appends to a string, which cannot fail.
 macro_rules! line {
     ($to:expr, $($text:tt)*) => {{ let _ = writeln!($to, $($text)*); }};
 }
 
-/// Returns the text. `folder` is the folder of the preload file: files below it are written relative
-/// to it, so that the text is valid in each folder of a release. `remarks` are lines of the head.
+/// Returns the text. `folder` is the folder of the preload file: files below it are written
+/// relative to it, so that the text is valid in each folder of a release. `remarks` are lines of the head.
 pub(super) fn text(plan: &Plan, folder: &Path, remarks: &[String]) -> String {
     let mut out = format!("<?php\n\n{MARK}\n//\n");
     for remark in remarks {
@@ -26,10 +35,7 @@ pub(super) fn text(plan: &Plan, folder: &Path, remarks: &[String]) -> String {
     for chosen in &plan.files {
         line!(out, "    {}, // {:.0} %", path(&chosen.file, folder), chosen.share * 100.0);
     }
-    out.push_str(
-        "] as $file) {\n    // A file that a later release removes must not prevent the start.\n    \
-         if (is_file($file)) {\n        opcache_compile_file($file);\n    }\n}\n",
-    );
+    out.push_str(END);
     if !plan.left_out.is_empty() {
         out.push_str("\n// Files that requests include, and that are not preloaded:\n//\n");
     }

@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PRELOAD: &str = "opcache.preload";
 const PRELOAD_USER: &str = "opcache.preload_user";
 
-/// What all servers of one run have in common.
+/// Settings that all servers of one run have in common.
 pub(super) struct Trial<'a> {
     flags: &'a [OsString],
     output: &'a Path,

@@ -230,7 +230,7 @@ mod tests {
     fn classes_have_full_names_and_needs() {
         let found = outline(
             b"<?php declare(strict_types=1);\nnamespace App\\M;\nuse Lib\\{Base, Face as F};\n\
-              final class A extends Base implements F, \\Countable { use T; use \\Lib\\U { x as y; } }\n\
+              final class A extends Base implements F, \\Countable { use T; use \\Lib\\U; }\n\
               interface I extends F {}\ntrait T {}\nenum E: string implements I { case B = 'b'; }\n\
               function f() { if (1) { class Inner {} } }\n",
         );

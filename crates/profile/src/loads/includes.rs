@@ -4,6 +4,7 @@ use super::inclusion_order::{Order, SharedStart, shared_start};
 use super::lazy::is_askable;
 use super::report::{Kind, Report, ReportKind};
 use super::warmup_cover;
+use crate::fields;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -227,7 +228,7 @@ impl Inclusions {
             "" => &*report.path,
             route => route,
         };
-        let name = crate::fields::cut(name, ROUTE_BYTES_MAX);
+        let name = fields::cut(name, ROUTE_BYTES_MAX);
         let is_full = self.routes.len() >= ROUTES_MAX && !self.routes.contains_key(&name);
         if is_full { OTHERS.to_owned() } else { name }
     }
