@@ -29,6 +29,6 @@ pub use boot::{Boot, File, Folder, Part, Rehearsal};
 pub use boot_details::{BootFunction, Explained};
 pub use collector::Loads;
 pub use includes::{IncludedFile, Includes, RouteIncludes};
-pub use inclusion_order::SharedStart;
+pub use inclusion_order::{Candidate, SharedStart};
 pub use lazy::{Advice, Lazy, LazyFile};
 pub use report::Cost;

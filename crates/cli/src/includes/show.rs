@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_precision_loss)] // Times and shares.
 
-use samovar_profile::loads::{Includes, SharedStart};
+use samovar_profile::loads::{Candidate, Includes, SharedStart};
 use std::fmt::Write as _;
 
 /// Maximum number of rows of a table, unless all are requested.
@@ -76,9 +76,9 @@ pub(crate) fn warmup_line(paths: &[String]) -> String {
     format!("warmup = [{}]", paths.iter().map(quoted).collect::<Vec<_>>().join(", "))
 }
 
-/// Formats the start that all routes share, with the best line for `checkpoint_after`.
+/// Formats the start that all routes share, with a line for `checkpoint_after`.
 fn shared_start(shared: &SharedStart) -> String {
-    let SharedStart { routes, file, files, files_shared, files_min, differs_at } = shared;
+    let SharedStart { routes, candidates, files_shared, files_min, differs_at } = shared;
     let mut out = format!(
         "the scripts of {routes} routes begin with the same {files_shared} files, of at least \
          {files_min}"
@@ -87,11 +87,16 @@ fn shared_start(shared: &SharedStart) -> String {
         let _ = write!(out, "; they differ first at {differs_at}");
     }
     out.push('\n');
-    if file.is_empty() {
-        out.push_str("none of these files ends before the routes differ\n");
-    } else {
-        line!(out, "the last one to end, after {files} files, is the best line for samovar.toml:");
-        line!(out, "  checkpoint_after = \"{file}\"");
+    match candidates.first() {
+        None => out.push_str("none of these files ends before the routes differ\n"),
+        Some(Candidate { file, files }) => {
+            line!(
+                out,
+                "the last one to end, after {files} files, is a candidate for samovar.toml:"
+            );
+            line!(out, "  checkpoint_after = {file:?}");
+            line!(out, "(`samovar preload --checkpoint` tries it, and measures its gain)");
+        }
     }
     out
 }
@@ -129,14 +134,13 @@ mod tests {
         assert!(text(&includes, true).ends_with("\n  warmup = [\"/cart\", \"/\"]\n"));
         includes.shared = Some(SharedStart {
             routes: 2,
-            file: "/srv/vendor/autoload.php".into(),
-            files: 9,
+            candidates: vec![Candidate { file: "/srv/vendor/autoload.php".into(), files: 9 }],
             files_shared: 12,
             files_min: 40,
             differs_at: "/srv/k.php:7".into(),
         });
         let said = text(&includes, true);
         assert!(said.contains("at least 40; they differ first at /srv/k.php:7\n"), "{said}");
-        assert!(said.ends_with("\n  checkpoint_after = \"/srv/vendor/autoload.php\"\n"), "{said}");
+        assert!(said.contains("\n  checkpoint_after = \"/srv/vendor/autoload.php\"\n"), "{said}");
     }
 }

@@ -11,10 +11,13 @@ use crate::trial::model::Model;
 use crate::trial::progress::Progress;
 use crate::trial::targets::Target;
 use anyhow::Result;
-use samovar_profile::loads::SharedStart;
+use samovar_profile::loads::{Candidate, SharedStart};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+
+/// Kind of the finding that a boot reads data of a request. A later checkpoint has it, too.
+const REQUEST: &str = "request";
 
 /// Advice for a checkpoint.
 #[derive(Debug, Default, Serialize)]
@@ -23,6 +26,8 @@ pub(super) struct Advice {
     routes: usize,
     shared: Option<SharedStart>,
     warmup: Vec<String>,
+    /// Value of `checkpoint_after`; empty: none is advised.
+    file: String,
     /// Reason why no checkpoint is possible, or none can be advised.
     refused: Option<String>,
     measured: Option<Measured>,
@@ -42,36 +47,44 @@ impl Advice {
             warmup: collected.warmup.clone(),
             ..Advice::default()
         };
-        let refused = match &collected.shared {
-            None => Some(
-                "only one route ran scripts, so no common start is known\nhint: pass several \
-                 --urls",
-            ),
-            Some(shared) if shared.file.is_empty() => Some(
-                "no included file ends before the routes differ\nhint: call \
-                 Samovar\\checkpoint() in the application; see docs/guide/checkpoint-model.md",
-            ),
-            Some(_) => None,
-        };
-        advice.refused = refused.map(str::to_owned);
-        if advice.refused.is_some() {
+        let Some(shared) = &collected.shared else {
+            advice.refuse(
+                "only one route ran scripts, so no common start is known\nhint: pass several --urls",
+            );
             return Ok(advice);
-        }
-        progress.say(|| "trial of the checkpoint".to_owned());
-        let server = trial.with(&advice.flags())?;
-        match Model::wait(&server)? {
-            Model::Scripts(why) => advice.refused = Some(why),
-            Model::Booted(_) => {
-                advice.measured = Some(trial.measure(&server, measurement, progress)?);
+        };
+        advice.refuse(
+            "no included file ends before the routes differ\nhint: call Samovar\\checkpoint() in \
+             the application; see docs/guide/checkpoint-model.md",
+        );
+        for (n, Candidate { file, .. }) in shared.candidates.iter().enumerate() {
+            progress.say(|| format!("trial of checkpoint {}", n + 1));
+            let server = trial.with(&advice.flags(file))?;
+            if let Model::Scripts(why) = Model::wait(&server)? {
+                advice.refuse(&why);
+                continue;
             }
+            let findings = server.status()?.image.map(|image| image.findings).unwrap_or_default();
+            if let Some(it) = findings.iter().find(|finding| finding.kind == REQUEST) {
+                advice.refuse(&format!("after `{file}`: {} ({})", it.what, it.place));
+                continue;
+            }
+            let measured = trial.measure(&server, measurement, progress)?;
+            (advice.file, advice.refused) = (file.clone(), None);
+            advice.measured = Some(measured);
+            break;
         }
         Ok(advice)
     }
 
-    fn flags(&self) -> Vec<OsString> {
-        let file = self.shared.iter().map(|shared| format!("--checkpoint-after={}", shared.file));
+    fn refuse(&mut self, why: &str) {
+        self.refused = Some(why.to_owned());
+    }
+
+    fn flags(&self, file: &str) -> Vec<OsString> {
+        let file = format!("--checkpoint-after={file}");
         let warmup = self.warmup.iter().map(|path| format!("--warmup={path}"));
-        file.chain(warmup).map(OsString::from).collect()
+        std::iter::once(file).chain(warmup).map(OsString::from).collect()
     }
 
     pub(super) fn is_advised(&self) -> bool {
@@ -95,7 +108,7 @@ impl Advice {
         if let Some(why) = &self.refused {
             let _ = writeln!(out, "no checkpoint is advised: {why}");
         }
-        if let (Some(measured), Some(shared)) = (&self.measured, &self.shared) {
+        if let Some(measured) = &self.measured {
             for line in measured.lines() {
                 let _ = writeln!(out, "{line}");
             }
@@ -104,7 +117,7 @@ impl Advice {
                     out,
                     "\nadd to samovar.toml, and compare the responses with `samovar compare`:"
                 );
-                let _ = writeln!(out, "checkpoint_after = {}", toml(&shared.file));
+                let _ = writeln!(out, "checkpoint_after = {}", toml(&self.file));
                 if !self.warmup.is_empty() {
                     let _ = writeln!(out, "{}", warmup_line(&self.warmup));
                 }
@@ -122,12 +135,11 @@ mod tests {
 
     #[test]
     fn advice_names_settings_or_reason() {
-        let shared = SharedStart { file: "/srv/boot.php".into(), routes: 2, ..Default::default() };
-        let mut advice =
-            Advice { shared: Some(shared), warmup: vec!["/a".into()], ..Advice::default() };
-        assert_eq!(advice.flags(), ["--checkpoint-after=/srv/boot.php", "--warmup=/a"]);
+        let mut advice = Advice { warmup: vec!["/a".into()], ..Advice::default() };
+        assert_eq!(advice.flags("/i.php"), ["--checkpoint-after=/i.php", "--warmup=/a"]);
+        advice.file = "/srv/boot.php".into();
         advice.refused = Some("why".into());
-        assert!(advice.text().ends_with("\nno checkpoint is advised: why\n"));
+        assert!(advice.text().ends_with("no checkpoint is advised: why\n"));
         advice.refused = None;
         let gain = super::super::gain::Gain { percent: 5.0, ..Default::default() };
         advice.measured = Some(Measured { gain: Some(gain), ..Measured::default() });

@@ -22,7 +22,8 @@ macro_rules! line {
 }
 
 /// Returns the text. `folder` is the folder of the preload file: files below it are written
-/// relative to it, so that the text is valid in each folder of a release. `remarks` are lines of the head.
+/// relative to it, so that the text is valid in each folder of a release. `remarks` are lines of
+/// the head.
 pub(super) fn text(plan: &Plan, folder: &Path, remarks: &[String]) -> String {
     let mut out = format!("<?php\n\n{MARK}\n//\n");
     for remark in remarks {

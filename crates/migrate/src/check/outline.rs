@@ -68,11 +68,14 @@ struct Walk<'s, 't> {
     source: &'s Source<'t>,
     names: Names,
     outline: Outline,
+    /// The rest of the file is data.
+    is_over: bool,
 }
 
 impl Outline {
     pub(super) fn of(source: &Source<'_>, program: &Program<'_>) -> Outline {
-        let mut walk = Walk { source, names: Names::default(), outline: Outline::default() };
+        let mut walk =
+            Walk { source, names: Names::default(), outline: Outline::default(), is_over: false };
         if let Some(error) = program.errors.first() {
             walk.obstacle(ObstacleKind::Syntax, error, "");
         }
@@ -96,6 +99,9 @@ impl Walk<'_, '_> {
 
     fn statements(&mut self, all: &Sequence<'_, Statement<'_>>, depth: usize) {
         for statement in all {
+            if self.is_over {
+                return;
+            }
             self.statement(statement, depth);
         }
     }
@@ -144,8 +150,8 @@ impl Walk<'_, '_> {
             Statement::OpeningTag(_)
             | Statement::ClosingTag(_)
             | Statement::Noop(_)
-            | Statement::Return(_)
-            | Statement::HaltCompiler(_) => {}
+            | Statement::Return(_) => {}
+            Statement::HaltCompiler(_) => self.is_over = true,
             Statement::Block(_) => self.code(statement, "{"),
             Statement::If(_) => self.code(statement, "if"),
             Statement::Expression(it) => self.obstacle(Code, statement, &expression(it.expression)),

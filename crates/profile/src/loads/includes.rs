@@ -1,6 +1,6 @@
 //! Files that each route includes, added up over the recorded requests. Pure.
 
-use super::inclusion_order::{Order, SharedStart, shared_start};
+use super::inclusion_order::{FirstInclusion, Order, SharedStart, shared_start};
 use super::lazy::is_askable;
 use super::report::{Kind, Report, ReportKind};
 use super::warmup_cover;
@@ -308,7 +308,11 @@ impl Inclusions {
         let orders: Vec<&Order> = orders.into_iter().map(|(_, order)| order).collect();
         shared_start(&orders, |number| {
             let known = &self.files[number as usize];
-            (known.file.clone(), known.place.clone())
+            FirstInclusion {
+                path: known.file.clone(),
+                place: known.place.clone(),
+                is_class: !known.class.is_empty(),
+            }
         })
     }
 }
@@ -332,16 +336,15 @@ impl Route {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::tests::script;
     use super::*;
 
     #[test]
     fn files_are_counted_per_route() {
         let mut all = Inclusions::default();
         assert!(all.is_empty());
-        all.add(&script("/a", &[("/i.php", 0), ("/boot.php", 1), ("/A.php", 1)]));
-        all.add(&script("/a", &[("/i.php", 0), ("/boot.php", 1), ("/A.php", 1)]));
-        all.add(&script("/b", &[("/i.php", 0), ("/boot.php", 1), ("/B.php", 1)]));
+        all.add(&Report::of_script("/a", &[("/i.php", 0), ("/boot.php", 1), ("/A.php", 1)]));
+        all.add(&Report::of_script("/a", &[("/i.php", 0), ("/boot.php", 1), ("/A.php", 1)]));
+        all.add(&Report::of_script("/b", &[("/i.php", 0), ("/boot.php", 1), ("/B.php", 1)]));
         let told = all.told(None);
         assert_eq!((told.requests, told.scripts, told.lost), (3, 3, 0));
         let names: Vec<_> = told.files.iter().map(|f| (&*f.file, f.requests)).collect();
@@ -353,14 +356,14 @@ mod tests {
         let names: Vec<_> = told.files.iter().map(|f| &*f.file).collect();
         assert_eq!(names, ["/i.php", "/boot.php", "/B.php"]);
         let shared = told.shared.expect("two routes");
-        assert_eq!((&*shared.file, shared.files), ("/boot.php", 2));
+        assert_eq!((&*shared.candidates[0].file, shared.candidates[0].files), ("/boot.php", 2));
     }
 
     #[test]
     fn routes_beyond_maximum_are_one_route() {
         let mut all = Inclusions::default();
         for at in 0..ROUTES_MAX + 5 {
-            all.add(&script(&format!("/{at}"), &[("/i.php", 0)]));
+            all.add(&Report::of_script(&format!("/{at}"), &[("/i.php", 0)]));
         }
         let told = all.told(None);
         assert_eq!(told.routes.len(), ROUTES_MAX + 1);

@@ -2,9 +2,12 @@
 
 use super::report::{Kind, Report};
 use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
 
 /// Maximum number of compared inclusions of a request.
 const ORDER_MAX: usize = 4_096;
+/// Maximum number of files that can be advised.
+const CANDIDATES_MAX: usize = 16;
 
 /// Start of all routes: the part of their scripts that a checkpoint can keep.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -12,17 +15,26 @@ const ORDER_MAX: usize = 4_096;
 pub struct SharedStart {
     /// Number of routes.
     pub routes: u64,
-    /// Best file for `checkpoint_after`: the one whose inclusion ends last before routes differ.
-    /// Empty: none ends before.
-    pub file: String,
-    /// Number of files that are included until its end.
-    pub files: u64,
+    /// Candidates for `checkpoint_after`: files whose inclusion ends before routes differ, the last
+    /// one first. Neither front controllers nor files of autoloaded classes, whose inclusion depends
+    /// on more than the order of lines.
+    pub candidates: Vec<Candidate>,
     /// Number of files that all routes include in the same order.
     pub files_shared: u64,
     /// Number of files of the route with the fewest files.
     pub files_min: u64,
     /// Source line of the first inclusion that is not the same for all routes; empty: unknown.
     pub differs_at: String,
+}
+
+/// A file that could be followed by a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Candidate {
+    /// Path of the file.
+    pub file: String,
+    /// Number of files that are included until its end.
+    pub files: u64,
 }
 
 /// First inclusions of a request's files, in their order.
@@ -81,11 +93,18 @@ impl Order {
     }
 }
 
-/// Returns the start that all routes share, if there are several. `file` returns path and place of
-/// a file.
+/// A file as it was included first.
+pub(super) struct FirstInclusion {
+    pub(super) path: String,
+    pub(super) place: String,
+    /// Whether it was included for a class.
+    pub(super) is_class: bool,
+}
+
+/// Returns the start that all routes share, if there are several.
 pub(super) fn shared_start(
     routes: &[&Order],
-    file: impl Fn(u32) -> (String, String),
+    file: impl Fn(u32) -> FirstInclusion,
 ) -> Option<SharedStart> {
     let (first, rest) = routes.split_first()?;
     if rest.is_empty() {
@@ -97,42 +116,46 @@ pub(super) fn shared_start(
     }
     let len = shared.files.len();
     // The first of several files that end together contains the others.
-    let best = (shared.files.iter().filter(|(_, end)| *end <= len)).fold(
-        None,
-        |best: Option<(u32, usize)>, it| match best {
-            Some(known) if known.1 >= it.1 => Some(known),
-            _ => Some(*it),
-        },
-    );
+    let mut ends: Vec<(u32, usize)> = shared.files.iter().skip(1).copied().collect();
+    ends.retain(|(number, end)| *end <= len && !file(*number).is_class);
+    ends.sort_by_key(|(_, end)| Reverse(*end));
+    ends.dedup_by_key(|(_, end)| *end);
+    ends.truncate(CANDIDATES_MAX);
+    let candidate =
+        |(number, end): (u32, usize)| Candidate { file: file(number).path, files: end as u64 };
     Some(SharedStart {
         routes: routes.len() as u64,
-        file: best.map(|(number, _)| file(number).0).unwrap_or_default(),
-        files: best.map_or(0, |(_, end)| end as u64),
+        candidates: ends.into_iter().map(candidate).collect(),
         files_shared: len as u64,
         files_min: shared.len_min as u64,
-        differs_at: shared.next.map(|number| file(number).1).unwrap_or_default(),
+        differs_at: shared.next.map(|number| file(number).place).unwrap_or_default(),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::tests::script;
     use super::*;
 
     /// Files are named by numbers.
     fn order(files: &[(&str, usize)]) -> Order {
-        let report = script("/", files);
+        let report = Report::of_script("/", files);
         let numbers: Vec<_> = report.loads.iter().map(|load| load.name.parse().ok()).collect();
         Order::of(&report, &numbers)
     }
 
-    fn check(routes: &[&[(&str, usize)]], file: &str, files: u64, shared: u64, differs: &str) {
+    /// Files from 90 are included for classes. `ends` has the candidates and their numbers of files.
+    fn check(routes: &[&[(&str, usize)]], ends: &[(&str, u64)], shared: u64, differs: &str) {
         let orders: Vec<_> = routes.iter().map(|files| order(files)).collect();
         let orders: Vec<_> = orders.iter().collect();
-        let found = shared_start(&orders, |n| (n.to_string(), format!("by {n}")));
+        let found = shared_start(&orders, |n| FirstInclusion {
+            path: n.to_string(),
+            place: format!("by {n}"),
+            is_class: n >= 90,
+        });
         let found = found.expect("several routes");
-        let got = (&*found.file, found.files, found.files_shared, &*found.differs_at);
-        assert_eq!(got, (file, files, shared, differs), "{routes:?}");
+        let got: Vec<_> = found.candidates.iter().map(|it| (&*it.file, it.files)).collect();
+        assert_eq!(got, ends, "{routes:?}");
+        assert_eq!((found.files_shared, &*found.differs_at), (shared, differs), "{routes:?}");
     }
 
     #[test]
@@ -140,15 +163,19 @@ mod tests {
         // 1 is the front controller; 2 includes 3 and 4.
         let start = [("1", 0), ("2", 1), ("3", 2), ("4", 2)];
         let of = |more: &'static str| [&start[..], &[(more, 1)]].concat();
-        check(&[&of("5"), &of("6")], "2", 4, 4, "by 6");
-        check(&[&of("5"), &of("5")], "1", 5, 5, "");
+        check(&[&of("5"), &of("6")], &[("2", 4), ("3", 3)], 4, "by 6");
+        check(&[&of("5"), &of("5")], &[("5", 5), ("2", 4), ("3", 3)], 5, "");
         // 2 includes all the rest, so it does not end before the difference; 3 does.
         let runs = |more: &'static str| [&start[..3], &[(more, 2)]].concat();
-        check(&[&runs("5"), &runs("6")], "3", 3, 3, "by 6");
-        check(&[&[("1", 0)], &[("2", 0)]], "", 0, 0, "by 2");
-        check(&[&start, &start[..2]], "", 0, 2, "by 3");
-        assert_eq!(shared_start(&[&order(&start)], |_| Default::default()), None);
-        assert_eq!(shared_start(&[], |_| Default::default()), None);
+        check(&[&runs("5"), &runs("6")], &[("3", 3)], 3, "by 6");
+        check(&[&[("1", 0)], &[("2", 0)]], &[], 0, "by 2");
+        check(&[&start, &start[..2]], &[], 2, "by 3");
+        let class = [("1", 0), ("2", 1), ("91", 1)];
+        check(&[&class, &class], &[("2", 2)], 3, "");
+        let file =
+            |_| FirstInclusion { path: String::new(), place: String::new(), is_class: false };
+        assert_eq!(shared_start(&[&order(&start)], file), None);
+        assert_eq!(shared_start(&[], file), None);
     }
 
     #[test]

@@ -222,13 +222,11 @@ fn load(fields: &mut Fields<'_>, at: usize) -> Option<Load> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use std::fmt::Write as _;
-
+impl Report {
     /// A request that ran a whole script: files, each with the number of the load that includes it
     /// (0: the request itself). Load n begins after n × 100 ns.
-    pub(in super::super) fn script(path: &str, files: &[(&str, usize)]) -> Report {
+    pub(super) fn of_script(path: &str, files: &[(&str, usize)]) -> Report {
+        use std::fmt::Write as _;
         let mut text = format!(
             "samovar-loads 1\nk\tscript\t7\t1\t0\t0\nq\tGET\t{path}\t\n\
              l\tb\t-1\t0\t900\t0\t0\t0\t0\t0\t0\t\t\t0\n"
@@ -239,6 +237,11 @@ pub(super) mod tests {
         }
         Report::read(format!("{text}end\n").as_bytes()).expect("a report")
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     const TEXT: &str = "samovar-loads 1\nk\trequest\t77\t3\t2\t0\nq\tGET\t/a?b=c\tshop\n\
         l\tb\t-1\t0\t100\t90\t500\t0\t0\t0\t0\t\t\n\
