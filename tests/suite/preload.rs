@@ -188,13 +188,14 @@ fn application_without_declarations_has_nothing_to_preload() {
     assert!(!app.path().join("preload.php").exists());
 }
 
-/// The boot takes 10 ms, and both routes share it. A checkpoint after `same.php` would be later, but
-/// the request has been read before.
+/// The boot takes 10 ms, and both routes share it. A checkpoint after `same.php` would be later,
+/// but the request has been read before.
 #[test]
 fn checkpoint_is_advised_after_shared_start() {
     let app = tempfile::tempdir().expect("a folder");
     let index = "<?php require __DIR__ . '/boot.php'; \
-                 $path = $_SERVER['REQUEST_URI']; require __DIR__ . '/same.php'; require __DIR__ . ($_SERVER['REQUEST_URI'] === '/a' ? '/a.php' : '/b.php');";
+                 $path = $_SERVER['REQUEST_URI']; require __DIR__ . '/same.php'; \
+                 require __DIR__ . ($path === '/a' ? '/a.php' : '/b.php');";
     let boot = "<?php $end = hrtime(true) + 10_000_000; while (hrtime(true) < $end) {}";
     for (name, php) in [
         ("index.php", index),

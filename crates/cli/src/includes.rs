@@ -26,7 +26,7 @@ Shows the files that requests of a running server include: number of requests, t
 inclusion, time for compiling and for the file's own code, and the line or class that includes it.
 Also shows the start that the scripts of all routes share, which is the best `checkpoint_after`.
 
-Each worker records its first requests, and then one request out of 256 whole scripts or 64
+Each worker records its first requests, and then one request out of 251 whole scripts or 64
 requests below a checkpoint. The cost is about a microsecond per request.
 
 Examples:

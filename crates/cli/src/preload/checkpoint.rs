@@ -49,7 +49,8 @@ impl Advice {
         };
         let Some(shared) = &collected.shared else {
             advice.refuse(
-                "only one route ran scripts, so no common start is known\nhint: pass several --urls",
+                "only one route ran scripts, so no common start is known\nhint: pass several \
+                 --urls",
             );
             return Ok(advice);
         };

@@ -125,6 +125,12 @@ fn collected(all: &Includes, boot: &Includes, failures: Vec<String>) -> Result<C
 
 fn read(file: &str) -> Result<Outline, String> {
     let mut text = Vec::new();
+    // A worker has named the file: a pipe would block, a device would have no end.
+    match std::fs::metadata(file) {
+        Ok(found) if found.is_file() => {}
+        Ok(_) => return Err("it is no regular file".to_owned()),
+        Err(error) => return Err(format!("cannot open it: {error}")),
+    }
     let opened = std::fs::File::open(file).map_err(|error| format!("cannot open it: {error}"))?;
     let read = opened.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
     read.map_err(|error| format!("cannot read it: {error}"))?;

@@ -17,6 +17,8 @@ use samovar_server::companion;
 use samovar_supervisor::identity::effective_uid;
 use std::collections::HashSet;
 use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -88,7 +90,7 @@ impl<'a> Trial<'a> {
     /// Starts a server with the plan's preload file.
     pub(super) fn run(&self, plan: &Plan) -> Result<Outcome> {
         let text = script::text(plan, &self.folder, &[]);
-        std::fs::write(&self.draft, text)
+        self.write_draft(&text)
             .with_context(|| format!("cannot write `{}`", self.draft.display()))?;
         let mut more = vec![php(PRELOAD, &self.draft.to_string_lossy())];
         if self.needs_user {
@@ -151,10 +153,20 @@ impl<'a> Trial<'a> {
         })
     }
 
+    /// Replaces the draft by a new file, so that no link of another user is followed.
+    fn write_draft(&self, text: &str) -> std::io::Result<()> {
+        match std::fs::remove_file(&self.draft) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = OpenOptions::new().write(true).create_new(true).open(&self.draft)?;
+        file.write_all(text.as_bytes())
+    }
+
     /// Replaces the output.
     pub(super) fn write(&self, text: &str) -> Result<()> {
         let write = || {
-            std::fs::write(&self.draft, text)?;
+            self.write_draft(text)?;
             std::fs::rename(&self.draft, self.output)
         };
         write().with_context(|| format!("cannot write `{}`", self.output.display()))

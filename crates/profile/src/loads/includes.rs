@@ -16,6 +16,8 @@ const FILES_MAX: usize = 20_000;
 const PAIRS_MAX: usize = 100_000;
 /// Maximum bytes of a route's name.
 const ROUTE_BYTES_MAX: usize = 256;
+/// Part of the paths of files that an application rewrites.
+const CACHE: &str = "/cache/";
 /// Name of the routes beyond the maximum.
 const OTHERS: &str = "(other routes)";
 /// Name for the files of a boot.
@@ -311,7 +313,7 @@ impl Inclusions {
             FirstInclusion {
                 path: known.file.clone(),
                 place: known.place.clone(),
-                is_class: !known.class.is_empty(),
+                is_volatile: !known.class.is_empty() || known.file.contains(CACHE),
             }
         })
     }

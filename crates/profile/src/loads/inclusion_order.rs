@@ -16,8 +16,8 @@ pub struct SharedStart {
     /// Number of routes.
     pub routes: u64,
     /// Candidates for `checkpoint_after`: files whose inclusion ends before routes differ, the last
-    /// one first. Neither front controllers nor files of autoloaded classes, whose inclusion depends
-    /// on more than the order of lines.
+    /// one first. Front controllers, caches and files of autoloaded classes are none: the
+    /// inclusion of a class depends on more than the order of lines.
     pub candidates: Vec<Candidate>,
     /// Number of files that all routes include in the same order.
     pub files_shared: u64,
@@ -97,8 +97,8 @@ impl Order {
 pub(super) struct FirstInclusion {
     pub(super) path: String,
     pub(super) place: String,
-    /// Whether it was included for a class.
-    pub(super) is_class: bool,
+    /// Whether it was included for a class, or is part of a cache, so that its path may change.
+    pub(super) is_volatile: bool,
 }
 
 /// Returns the start that all routes share, if there are several.
@@ -117,7 +117,7 @@ pub(super) fn shared_start(
     let len = shared.files.len();
     // The first of several files that end together contains the others.
     let mut ends: Vec<(u32, usize)> = shared.files.iter().skip(1).copied().collect();
-    ends.retain(|(number, end)| *end <= len && !file(*number).is_class);
+    ends.retain(|(number, end)| *end <= len && !file(*number).is_volatile);
     ends.sort_by_key(|(_, end)| Reverse(*end));
     ends.dedup_by_key(|(_, end)| *end);
     ends.truncate(CANDIDATES_MAX);
@@ -143,14 +143,14 @@ mod tests {
         Order::of(&report, &numbers)
     }
 
-    /// Files from 90 are included for classes. `ends` has the candidates and their numbers of files.
+    /// Files from 90 are included for classes. `ends` has the candidates, with numbers of files.
     fn check(routes: &[&[(&str, usize)]], ends: &[(&str, u64)], shared: u64, differs: &str) {
         let orders: Vec<_> = routes.iter().map(|files| order(files)).collect();
         let orders: Vec<_> = orders.iter().collect();
         let found = shared_start(&orders, |n| FirstInclusion {
             path: n.to_string(),
             place: format!("by {n}"),
-            is_class: n >= 90,
+            is_volatile: n >= 90,
         });
         let found = found.expect("several routes");
         let got: Vec<_> = found.candidates.iter().map(|it| (&*it.file, it.files)).collect();
@@ -173,7 +173,7 @@ mod tests {
         let class = [("1", 0), ("2", 1), ("91", 1)];
         check(&[&class, &class], &[("2", 2)], 3, "");
         let file =
-            |_| FirstInclusion { path: String::new(), place: String::new(), is_class: false };
+            |_| FirstInclusion { path: String::new(), place: String::new(), is_volatile: false };
         assert_eq!(shared_start(&[&order(&start)], file), None);
         assert_eq!(shared_start(&[], file), None);
     }

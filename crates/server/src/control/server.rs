@@ -307,7 +307,7 @@ impl Server {
             }
             Ok((_, None)) => refused(
                 "no request was recorded yet\nhint: each worker records its first requests and \
-                 then one out of 256; send some requests, and try again"
+                 then one out of 251; send some requests, and try again"
                     .to_owned(),
             ),
             Err(why) => refused(why),
