@@ -4,13 +4,13 @@
 mod tests;
 
 use crate::commands::{
-    canary, check, queue, reload, routes, schedule, serve, status, stop, upgrade, version,
+    canary, check, queue, record, reload, routes, schedule, serve, status, stop, upgrade, version,
 };
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
     boot, calls, compare, compression, deploy, dev, doctor, document, explain, includes, init,
-    leaks, migrate, plan, preload, profile, spy, top,
+    leaks, migrate, plan, preload, profile, replay, spy, top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -32,6 +32,8 @@ const COMMANDS: &[Subcommand] = &[
     calls::SUBCOMMAND,
     boot::SUBCOMMAND,
     includes::SUBCOMMAND,
+    record::SUBCOMMAND,
+    replay::SUBCOMMAND,
     queue::SUBCOMMAND,
     schedule::SUBCOMMAND,
     status::SUBCOMMAND,
@@ -67,6 +69,8 @@ Examples:
   samovar calls                       show callers and callees in traced requests
   samovar boot                        show the cost of the boot, and the files requests still load
   samovar includes                    show the files that the requests of each route include
+  samovar record --failed             keep requests that fail, with their input
+  samovar replay 3                    run a recorded request again, and compare the responses
   samovar queue                       list the queues of jobs, and their dead jobs
   samovar schedule                    list the schedules, and their last runs
   samovar status --json               show the state of the running server

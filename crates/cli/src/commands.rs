@@ -3,6 +3,7 @@
 pub(crate) mod canary;
 pub(crate) mod check;
 pub(crate) mod queue;
+pub(crate) mod record;
 pub(crate) mod reload;
 pub(crate) mod routes;
 pub(crate) mod schedule;

@@ -8,6 +8,8 @@
 //! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`,
 //!   `includes`
 //! - `trial`: servers that `compare`, `leaks` and `preload` start for themselves
+//!   `replay`
+//! - `trial`: servers that `compare` and `leaks` start for themselves
 //! - `doctor`: checks of a server or of an application
 //! - `plan`: capacity planning
 //! - `init`: settings for a project
@@ -40,6 +42,7 @@ mod migrate;
 mod plan;
 mod preload;
 mod profile;
+mod replay;
 mod spy;
 mod subcommand;
 mod top;

@@ -18,6 +18,7 @@ fn modules_use_only_lower_layers() {
         "preload",
         "calls",
         "boot",
+        "replay",
         "spy",
         "profile",
         "top",

@@ -237,8 +237,9 @@ impl PoolEnd {
         let controls: Vec<_> = control.of_threads().collect();
         let counters = controls.iter().map(|control| Arc::clone(&control.counters)).collect();
         let upstreams = Arc::clone(&control.upstreams);
-        let common =
-            Arc::new(Common::of(counters, upstreams, (development.cloned(), intake.clone())));
+        let of_server = (development.cloned(), intake.clone());
+        let recordings = Arc::clone(&control.recordings);
+        let common = Arc::new(Common::of(counters, upstreams, of_server, recordings));
         let shares = Shares::of(controls.len()).into_iter().zip(Shares::of(controls.len()));
         let budgets = BudgetCounts::of(controls.len());
         let ends = FrontEnd::all(&ring).into_iter().zip(controls).zip(shares);

@@ -49,6 +49,7 @@ pub use request::TraceHeaders;
 pub use request::canary::CANARY_COOKIE;
 pub use request::job_batch::{BatchDone, BatchError};
 pub use request::probe::{ProbeDone, Probed};
+pub use request::replay::{ReplayDone, ReplayError, ReplayOrder, Replayed};
 pub use request::trace_selection::{TRACE_COOKIE, trace_signature};
 pub use response::compressed_body::LEVELS as COMPRESSION_LEVELS;
 pub use route::explain::Explained;
@@ -58,6 +59,10 @@ pub use runtime::development::{BuildErrorPage, Development, FailedRequest};
 pub use runtime::hostile::Hostile;
 pub use runtime::job_intake::{IntakeCell, IntakeDone, IntakeError, IntakeRequest, JobIntake};
 pub use runtime::link::{FrontEvent, KillReason, SupervisorLink};
+pub use runtime::recordings::{
+    RECORDED_BODY_BYTES_MAX, RECORDED_REQUESTS_MAX, RecordOrder, Recorded, RecordedInput,
+    RecordedResponse, RecordingState, Recordings,
+};
 pub use runtime::rejection::Rejection;
 pub use runtime::upstream_failure::UpstreamFailure;
 pub use setup::{StartError, ValidSettings};

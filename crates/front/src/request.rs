@@ -5,7 +5,8 @@
 //! - `upload` receives the body, `head` encodes the head for PHP, `submit` runs the request, and
 //!   `interim` forwards interim responses.
 //! - `first_request_hints` gives hints until the first page is served.
-//! - `probe` and `job_batch` are requests of the server itself, which `internal` runs.
+//! - `probe`, `job_batch` and `replay` are requests of the server itself, which `internal` runs.
+//! - `recording` holds the input of requests that are recorded.
 //! - `intake` stores requests as jobs without PHP.
 //! - `canary` assigns requests to a canary generation.
 //! - `development` changes pages in development mode.
@@ -26,6 +27,8 @@ mod interim;
 mod internal;
 pub(crate) mod job_batch;
 pub(crate) mod probe;
+mod recording;
+pub(crate) mod replay;
 mod script_sampling;
 mod status_page;
 mod submit;

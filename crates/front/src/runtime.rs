@@ -18,6 +18,7 @@ pub(crate) mod panic_guard;
 pub(crate) mod peaks;
 pub(crate) mod presence;
 pub(crate) mod random_sampling;
+pub(crate) mod recordings;
 pub(crate) mod rejection;
 pub(crate) mod scheduling;
 pub(crate) mod threads;

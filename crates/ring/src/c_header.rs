@@ -37,8 +37,8 @@ mod tests {
     use crate::limits::REPORT_BYTES;
     use crate::report::{Ending, LeaveReason};
     use crate::request::{
-        FLAG_APP, FLAG_FASTCGI, FLAG_HTTPS, FLAG_JOBS, FLAG_REQUEST_ACCOUNTING, FLAG_WHOLE, Head,
-        Header, Str,
+        FLAG_APP, FLAG_FASTCGI, FLAG_HTTPS, FLAG_JOBS, FLAG_NO_NETWORK, FLAG_REQUEST_ACCOUNTING,
+        FLAG_WHOLE, Head, Header, Str,
     };
     use std::fmt::Write as _;
 
@@ -114,11 +114,13 @@ mod tests {
              * REQUEST_ACCOUNTING: the worker's report on the request has a reader.\n \
              * FASTCGI: a web server supplied all variables of the request.\n \
              * WHOLE: the request runs as a whole script, as a sample of the cost of that.\n \
-             * JOBS: the request is a batch of jobs from the server itself. */\n\
+             * JOBS: the request is a batch of jobs from the server itself.\n \
+             * NO_NETWORK: writes to sockets, new connections and processes are refused. */\n\
              enum {{\n    SAMOVAR_HTTPS = {FLAG_HTTPS},\n    SAMOVAR_APP = {FLAG_APP},\n    \
              SAMOVAR_REQUEST_ACCOUNTING = {FLAG_REQUEST_ACCOUNTING},\n    \
              SAMOVAR_FASTCGI = {FLAG_FASTCGI},\n    SAMOVAR_WHOLE = {FLAG_WHOLE},\n    \
-             SAMOVAR_JOBS = {FLAG_JOBS}\n}};\n\n\
+             SAMOVAR_JOBS = {FLAG_JOBS},\n    \
+             SAMOVAR_NO_NETWORK = {FLAG_NO_NETWORK}\n}};\n\n\
              /* Maximum bytes of a worker's report on a request. */\n\
              enum {{ SAMOVAR_REPORT_BYTES = {REPORT_BYTES} }};\n\n\
              {}\

@@ -39,6 +39,8 @@ pub const FLAG_FASTCGI: u32 = 8;
 pub const FLAG_WHOLE: u32 = 16;
 /// The request is a batch of jobs from the server itself.
 pub const FLAG_JOBS: u32 = 32;
+/// Writes to sockets, new connections and new processes are refused: the request is a replay.
+pub const FLAG_NO_NETWORK: u32 = 64;
 
 mirrored! {
     /// The fixed part. Offset 0 means absent for the optional strings.

@@ -45,6 +45,11 @@ impl Generation {
         self.events.push_back(event);
     }
 
+    /// Whether no event is queued.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// Whether all its processes have ended.
     pub(crate) fn has_gone(&self) -> bool {
         self.has_gone && self.consoles.are_gone() && self.one_shots.are_gone()
@@ -356,12 +361,18 @@ impl Generation {
 
     /// Returns the desired state of the worker in that cell.
     pub(crate) fn desired_of(&self, cell: usize) -> DesiredState {
-        if self.workers.is_leaving(cell) { DesiredState::Retire } else { self.desired }
+        if self.workers.is_leaving(cell) {
+            DesiredState::Retire
+        } else if self.workers.is_spare(cell) && self.desired == DesiredState::Serve {
+            DesiredState::Hold
+        } else {
+            self.desired
+        }
     }
 
     fn fork(&mut self, index: usize, incarnation: Incarnation, role: Role, ground: &Ground) {
         ground.supervision.reseal();
-        ground.supervision.set_desired_state(index, self.desired);
+        ground.supervision.set_desired_state(index, self.desired_of(index));
         ground.supervision.set_generation(index, self.number);
         // Each worker has its own pipe, so that lines do not mix and a flood from one does not
         // displace the others. If no pipe can be created (too many open files), the worker prints

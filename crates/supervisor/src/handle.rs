@@ -6,7 +6,7 @@ use crate::consoles::{ConsoleLine, ConsoleSnapshot, Elsewhere};
 use crate::one_shots::{OneShot, StopReason};
 use crate::os;
 use crate::scale::ScaleLine;
-use crate::settings::Settings;
+use crate::settings::{OwnTemplate, Settings};
 use samovar_channel::{Engine, Finding, Image, Linking, Opcache, PhpSetup};
 use samovar_ring::{
     DesiredState, Incarnation, Model, Overrun, Ring, RollbackReport, Run, Supervision, WorkerState,
@@ -67,6 +67,10 @@ pub enum Command {
     RunOnce(Box<OneShot>),
     /// Stop the run with this id.
     StopRun(u64, StopReason),
+    /// Fork a worker for a replay.
+    Spare(SpareOrder),
+    /// The replay has ended, or is not wanted any more: its worker exits.
+    EndSpare,
     /// Publish the state after all events that are pending now, then call this.
     Publish(Published),
     /// The front is draining: console workers may exit meanwhile, and nothing new is started.
@@ -75,6 +79,24 @@ pub enum Command {
     Stop,
     /// The front has ended unexpectedly: end everything immediately.
     StopNow,
+}
+
+/// An order for a worker that is held back from all requests but a replay. It is forked like the
+/// workers of the serving generation, from the same image.
+pub struct SpareOrder {
+    /// It is for scripts other than a resident front controller.
+    pub script: bool,
+    /// The worker needs a template and an image of its own, which are booted for it.
+    pub own: Option<OwnTemplate>,
+    /// Receives the worker's process id when it waits for a request, or the reason for a failure.
+    /// Called once, on the supervisor's thread; must not block.
+    pub ready: Box<dyn FnOnce(Result<i32, String>) + Send>,
+}
+
+impl std::fmt::Debug for SpareOrder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SpareOrder").field("script", &self.script).finish_non_exhaustive()
+    }
 }
 
 /// Called once, on the supervisor's thread, after the state has been published; must not block.

@@ -53,7 +53,7 @@ pub use consoles::{ConsoleLine, ConsoleState, Elsewhere, OUTPUT_TARGET};
 pub use end::{Ended, Failed};
 pub use handle::{
     Command, Gate, GateDone, Handle, Probe, ProbeDone, Published, Reload, ReloadDone, Report,
-    WorkerLine,
+    SpareOrder, WorkerLine,
 };
 pub use limits::ProcessLimits;
 pub use news::News;
@@ -68,4 +68,4 @@ pub use sampler::{
 };
 pub use sandbox::Sandbox;
 pub use scale::{ScaleLine, free_memory};
-pub use settings::{ConsoleSettings, Settings, TemplateCommand, Tracer, WorkerCount};
+pub use settings::{ConsoleSettings, OwnTemplate, Settings, TemplateCommand, Tracer, WorkerCount};

@@ -9,6 +9,7 @@ mod pool;
 mod pools;
 mod prepared;
 mod reload;
+mod spare;
 mod tracer;
 
 pub use hooks::{Boot, Hooks};
@@ -82,6 +83,7 @@ impl Supervisor {
         self.look_at_coming();
         self.look_at_canary();
         self.look_at_tracer();
+        self.look_at_spare();
         self.rise();
         self.tell_all(&Event::Tick);
     }
@@ -183,6 +185,7 @@ impl Supervisor {
     fn begin_to_end(&mut self) {
         self.is_ending = true;
         self.give_up("the server is stopping");
+        self.end_spare("the server is stopping");
         self.one_shots.refuse_all();
         for generation in &mut self.generations {
             generation.consoles.stop("the server is stopping");
@@ -232,6 +235,8 @@ impl Supervisor {
                     let _ = all.any(|generation| generation.one_shots.stop(id, why))
                         || self.one_shots.refuse(id);
                 }
+                Command::Spare(order) => self.begin_spare(order),
+                Command::EndSpare => self.end_spare("the replay was cancelled"),
                 Command::Publish(published) => self.awaits_publication.push(published),
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {

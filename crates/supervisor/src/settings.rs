@@ -47,6 +47,16 @@ pub struct Tracer {
     pub graphs: Arc<GraphEnd>,
 }
 
+/// Settings of a template that is started for one replay, in addition to those of the serving
+/// generation.
+#[derive(Clone, Debug, Default)]
+pub struct OwnTemplate {
+    /// Receives the call graphs of its requests.
+    pub graphs: Option<Arc<GraphEnd>>,
+    /// Directives of PHP.
+    pub define: Vec<(String, String)>,
+}
+
 impl Settings {
     /// Returns these settings for a pool with that name in logs.
     #[must_use]
@@ -66,6 +76,19 @@ impl Settings {
         settings.workers =
             WorkerCount { running_max: self.workers.running_max, ..WorkerCount::fixed(workers) };
         Some(settings)
+    }
+
+    /// Returns the settings of a template for one replay. It has no other workers.
+    pub(crate) fn of_replay(&self, own: OwnTemplate) -> Settings {
+        let OwnTemplate { graphs, define } = own;
+        let mut settings = Settings { tracer: None, consoles: Vec::new(), ..self.clone() };
+        settings.command.options.traces = graphs.is_some();
+        settings.command.options.define.extend(define);
+        settings.command.graphs = graphs;
+        settings.command.loads = None;
+        settings.workers =
+            WorkerCount { running_max: self.workers.running_max, ..WorkerCount::fixed(0) };
+        settings
     }
 }
 

@@ -36,13 +36,15 @@ impl Workers {
             Event::Forked { index, incarnation, pid } => self.forked(index, incarnation, pid, now),
             Event::ForkFailed { index, incarnation } => self.fork_failed(index, incarnation, now),
             Event::WorkerDied { pid, death, served } => {
-                let is_leaving = self.cell_of(pid).is_some_and(|cell| self.is_leaving(cell));
+                let is_uncounted = |cell| self.is_leaving(cell) || self.is_spare(cell);
+                let is_leaving = self.cell_of(pid).is_some_and(is_uncounted);
                 let is_ours = self.worker_ended(pid, death, served, now, &mut actions);
                 self.restarts += u64::from(is_ours && !is_leaving && !self.is_stopping());
             }
             Event::WorkerLeft { pid, served } => {
+                let is_spare = self.cell_of(pid).is_some_and(|cell| self.is_spare(cell));
                 let is_ours = self.worker_ended(pid, Death::UNKNOWN, served, now, &mut actions);
-                self.reforks += u64::from(is_ours);
+                self.reforks += u64::from(is_ours && !is_spare);
             }
             Event::Resident => self.resident = true,
             Event::ScriptsWait => self.scripts |= self.resident,
@@ -51,6 +53,8 @@ impl Workers {
             Event::Grow { script, count } => self.grow(script, count),
             Event::Shrink { ref cells } => self.shrink(cells, &mut actions),
             Event::SuccessorUp => self.let_predecessor_go(&mut actions),
+            Event::Spare { script } => self.spare = Some(script),
+            Event::EndSpare => self.end_spare(),
             Event::Kill { incarnation } => self.kill(incarnation, &mut actions),
             Event::Tick => {}
             Event::Stop => {
@@ -87,7 +91,9 @@ impl Workers {
                 actions.push(Action::Repair { index, incarnation, death });
                 place.life = Life::Waiting { until: now };
             }
+            place.is_unneeded |= place.is_spare;
         }
+        self.spare = None;
         self.drop_surplus();
     }
 
@@ -134,6 +140,7 @@ impl Workers {
             place.short_lives =
                 if served { 0 } else { count_short(place.short_lives, now - since) };
             place.life = Life::Waiting { until: now + BACKOFF.after(place.short_lives) };
+            place.is_unneeded |= place.is_spare;
             actions.push(Action::Repair { index, incarnation, death });
             self.succeed(index);
             self.drop_surplus();
@@ -148,7 +155,9 @@ impl Workers {
     }
 
     fn recycle(&mut self, cell: usize) {
-        let stays = |p: &WorkerPlace| p.cell == cell && p.process().is_some() && !p.is_unneeded;
+        let stays = |p: &WorkerPlace| {
+            p.cell == cell && p.process().is_some() && !p.is_unneeded && !p.is_spare
+        };
         let is_there = self.places.iter().any(stays);
         if is_there && self.recycling.is_none() && !self.is_stopping() {
             self.recycling = Some(Recycling { old: cell, new: None, is_leaving: false });
@@ -180,6 +189,14 @@ impl Workers {
     /// workers for any request, then workers for scripts.
     fn take_cells(&mut self, cells: &[usize], now: Instant) {
         for cell in cells.iter().take(self.lacks()) {
+            let life = Life::Waiting { until: now };
+            let (short_lives, is_unneeded) = (0, false);
+            if let Some(script) = self.spare.take() {
+                let (cell, is_spare) = (*cell, true);
+                let place = WorkerPlace { cell, script, life, short_lives, is_unneeded, is_spare };
+                self.places.push(place);
+                continue;
+            }
             let predecessor = self.recycling.as_mut().filter(|r| r.new.is_none()).and_then(|r| {
                 r.new = Some(*cell);
                 self.places.iter().find(|place| place.cell == r.old)
@@ -188,11 +205,19 @@ impl Workers {
                 Some(script) => script,
                 None => self.missing(false) == 0,
             };
-            let life = Life::Waiting { until: now };
-            let (short_lives, is_unneeded) = (0, false);
-            let cell = *cell;
-            self.places.push(WorkerPlace { cell, script, life, short_lives, is_unneeded });
+            let (cell, is_spare) = (*cell, false);
+            let place = WorkerPlace { cell, script, life, short_lives, is_unneeded, is_spare };
+            self.places.push(place);
         }
+    }
+
+    /// The worker for a replay is not needed any more. It exits when it has no request.
+    fn end_spare(&mut self) {
+        self.spare = None;
+        for place in &mut self.places {
+            place.is_unneeded |= place.is_spare;
+        }
+        self.drop_surplus();
     }
 
     fn kill(&self, incarnation: u32, actions: &mut Vec<Action>) {

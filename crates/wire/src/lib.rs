@@ -21,6 +21,7 @@
 //! | `includes.rs` | files that requests include |
 //! | `queues.rs` | queues of jobs |
 //! | `schedules.rs` | schedules |
+//! | `record.rs` | recorded requests and their replays |
 //! | `traceparent.rs` | a span and its trace, in the header that carries them |
 //! | `upgrade.rs` | replacement of the server by a new process |
 //! | `rejection.rs` | reasons why a request is invalid |
@@ -38,6 +39,7 @@ mod includes;
 mod php;
 mod profile;
 mod queues;
+mod record;
 mod rejection;
 mod resources;
 mod schedules;
@@ -66,6 +68,10 @@ pub use includes::{IncludesQuestion, IncludesResponse};
 pub use php::{MessagesStatus, OpcacheStatus};
 pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
 pub use queues::{DeadJob, QueueAction, QueueQuestion, QueueResponse, QueueStatus};
+pub use record::{
+    RecordAction, RecordQuestion, RecordResponse, RecordedDetails, RecordedRequest,
+    RecordingStatus, ReplayNetwork, ReplayQuestion, ReplayResponse, ResponseCopy,
+};
 pub use rejection::Misunderstood;
 pub use resources::{Descriptors, Resources};
 pub use schedules::{
@@ -116,6 +122,10 @@ pub enum Request {
     Schedule(Box<ScheduleQuestion>),
     /// Queries or changes a canary; the response is a [`CanaryResponse`].
     Canary(Box<CanaryQuestion>),
+    /// Queries or changes recorded requests; the response is a [`RecordResponse`].
+    Record(Box<RecordQuestion>),
+    /// Runs a recorded request again; the response is a [`ReplayResponse`].
+    Replay(Box<ReplayQuestion>),
     /// Drains the server and ends it; the response is [`Stopping`].
     Stop,
 }
@@ -148,6 +158,8 @@ impl fmt::Display for Request {
             Request::Queue(question) => write!(to, "queue {}", line(question)),
             Request::Schedule(question) => write!(to, "schedule {}", line(question)),
             Request::Canary(question) => write!(to, "canary {}", line(question)),
+            Request::Record(question) => write!(to, "record {}", line(question)),
+            Request::Replay(question) => write!(to, "replay {}", line(question)),
             Request::Upgrade(options) => write!(to, "upgrade {}", line(options)),
             Request::Reload(ReloadOptions { force, probe, pool, release }) => {
                 to.write_str("reload")?;
@@ -185,6 +197,8 @@ impl std::str::FromStr for Request {
             "queue" => QueueQuestion::parse(line.trim_start()).map(Request::Queue),
             "schedule" => ScheduleQuestion::parse(line.trim_start()).map(Request::Schedule),
             "canary" => CanaryQuestion::parse(line.trim_start()).map(Request::Canary),
+            "record" => RecordQuestion::parse(line.trim_start()).map(Request::Record),
+            "replay" => ReplayQuestion::parse(line.trim_start()).map(Request::Replay),
             "upgrade" => UpgradeOptions::parse(line.trim_start()).map(Request::Upgrade),
             "reload" => ReloadOptions::parse(words).map(Request::Reload),
             _ => Err(Misunderstood::Command),
@@ -329,6 +343,18 @@ mod tests {
         assert!(matches!("schedule".parse(), Ok(Request::Schedule(_))), "a person asks so");
         assert!(matches!("queue".parse(), Ok(Request::Queue(_))), "a person asks so");
         assert!(matches!("profile".parse(), Ok(Request::Profile(_))), "a person asks so");
+        for action in [RecordAction::List, RecordAction::Start, RecordAction::Remove] {
+            let path = Some("/a b*\n".to_owned());
+            let question =
+                RecordQuestion { action, path, id: Some(7), ..RecordQuestion::default() };
+            requests.push(Request::Record(Box::new(question)));
+        }
+        for network in [ReplayNetwork::Auto, ReplayNetwork::Refuse] {
+            let xdebug = Some("127.0.0.1:9003".to_owned());
+            let question = ReplayQuestion { id: 3, network, xdebug, trace: true };
+            requests.push(Request::Replay(Box::new(question)));
+        }
+        assert!(matches!("record".parse(), Ok(Request::Record(_))), "a person asks so");
         for binary in [None, Some("/opt/samovar 2/bin/samovar".into())] {
             requests.push(Request::Upgrade(UpgradeOptions { binary }));
         }
@@ -376,6 +402,12 @@ mod tests {
         }
         for line in ["canary now", "canary {", "canary {\"action\":\"sing\"}"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Canary), "{line}");
+        }
+        for line in ["record now", "record {", "record {\"action\":\"sing\"}"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Record), "{line}");
+        }
+        for line in ["replay", "replay 3", "replay {\"id\":-1}"] {
+            assert_eq!(line.parse::<Request>(), Err(Misunderstood::Replay), "{line}");
         }
         for line in ["upgrade now", "upgrade {"] {
             assert_eq!(line.parse::<Request>(), Err(Misunderstood::Upgrade), "{line}");

@@ -19,6 +19,10 @@ pub enum Misunderstood {
     Schedule,
     /// The options of `canary` are invalid.
     Canary,
+    /// The options of `record` are invalid.
+    Record,
+    /// The options of `replay` are invalid.
+    Replay,
     /// The options of `upgrade` are invalid.
     Upgrade,
 }

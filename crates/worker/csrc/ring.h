@@ -31,14 +31,16 @@ _Static_assert(offsetof(samovar_header, value) == 8, "as in Rust");
  * REQUEST_ACCOUNTING: the worker's report on the request has a reader.
  * FASTCGI: a web server supplied all variables of the request.
  * WHOLE: the request runs as a whole script, as a sample of the cost of that.
- * JOBS: the request is a batch of jobs from the server itself. */
+ * JOBS: the request is a batch of jobs from the server itself.
+ * NO_NETWORK: writes to sockets, new connections and processes are refused. */
 enum {
     SAMOVAR_HTTPS = 1,
     SAMOVAR_APP = 2,
     SAMOVAR_REQUEST_ACCOUNTING = 4,
     SAMOVAR_FASTCGI = 8,
     SAMOVAR_WHOLE = 16,
-    SAMOVAR_JOBS = 32
+    SAMOVAR_JOBS = 32,
+    SAMOVAR_NO_NETWORK = 64
 };
 
 /* Maximum bytes of a worker's report on a request. */

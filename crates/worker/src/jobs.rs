@@ -38,6 +38,11 @@ struct CJob {
     unique_ms: u64,
 }
 
+unsafe extern "C" {
+    /// interpose/network.h
+    static samovar_network_refused: bool;
+}
+
 const STORED: c_int = 0;
 const WRONG: c_int = 1;
 const FAILED: c_int = 2;
@@ -128,6 +133,14 @@ unsafe extern "C" fn samovar_jobs_trace(
     with(|state| state.jobs.iter_mut().for_each(|job| job.trace = trace.clone()));
 }
 
+/// Whether the request is a replay whose network traffic is refused.
+fn is_refused() -> bool {
+    // SAFETY: interpose/network.h: a flag of this process, which has one thread.
+    unsafe { samovar_network_refused }
+}
+
+const REFUSED: &str = "the request is a replay, whose writes to sockets are refused";
+
 /// Sends the jobs that were added, and waits until the server has stored them.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn samovar_jobs_push(queue: *const c_char, len: usize) -> c_int {
@@ -139,6 +152,9 @@ unsafe extern "C" fn samovar_jobs_push(queue: *const c_char, len: usize) -> c_in
             let why = "this server has no queue\nhint: add a table [[queue]] to the settings";
             return state.fail(WRONG, why);
         };
+        if is_refused() {
+            return state.fail(FAILED, REFUSED);
+        }
         match samovar_channel::push(socket.as_fd(), &push) {
             Ok(PushReply::Stored(ids)) => {
                 state.ids = ids;
@@ -171,6 +187,9 @@ unsafe extern "C" fn samovar_jobs_defer(queue: *const c_char, len: usize) -> c_i
         if SOCKET.get().is_none() {
             let why = "this server has no queue\nhint: add a table [[queue]] to the settings";
             return state.fail(WRONG, why);
+        }
+        if is_refused() {
+            return state.fail(FAILED, REFUSED);
         }
         let all = || state.deferred.iter().chain([&push]).flat_map(|push| &push.jobs);
         let bytes: usize = all().map(|job| job.payload.len()).sum();

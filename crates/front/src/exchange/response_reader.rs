@@ -5,6 +5,7 @@ use super::feed::Feed;
 use super::missing_response::Lost;
 use super::table::SharedExchanges;
 use crate::runtime::presence::ClientPresence;
+use crate::runtime::recordings::ResponseTap;
 use crate::runtime::waker::remember;
 use bytes::Bytes;
 use samovar_ring::{End, Progress, SlotIndex};
@@ -18,6 +19,7 @@ pub(crate) struct Exchange {
     slot: SlotIndex,
     epoch: u32,
     is_settled: bool,
+    tap: Option<ResponseTap>,
 }
 
 /// The start of a response; the whole response if it is short.
@@ -50,7 +52,12 @@ pub(crate) enum Piece {
 
 impl Exchange {
     pub(crate) fn new(table: &SharedExchanges, (slot, epoch): (SlotIndex, u32)) -> Exchange {
-        Exchange { table: Rc::clone(table), slot, epoch, is_settled: false }
+        Exchange { table: Rc::clone(table), slot, epoch, is_settled: false, tap: None }
+    }
+
+    /// Lets the tap read the rest of the response.
+    pub(crate) fn set_tap(&mut self, tap: ResponseTap) {
+        self.tap = Some(tap);
     }
 
     /// Writer of the request body for the same slot.
@@ -130,6 +137,13 @@ impl Exchange {
     /// Waits for the next piece of the body. After an `Err` or the end, the exchange is over.
     pub(crate) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Result<Piece, Lost>> {
         let result = std::task::ready!(self.look_for_piece(cx));
+        if let Some(tap) = &self.tap {
+            match &result {
+                Ok(Piece::Bytes(bytes)) => tap.add(bytes),
+                Ok(Piece::End(_)) => tap.complete(),
+                Err(_) => {}
+            }
+        }
         if let Err(lost) = result {
             self.settle_broken(lost);
         }

@@ -5,7 +5,9 @@ use crate::log::AccessLog;
 use crate::request::TraceHeaders;
 use crate::request::job_batch::{self, BatchDone, BatchOrder};
 use crate::request::probe::{self, ProbeDone, ProbeOrder};
+use crate::request::replay::{self, ReplayOrder};
 use crate::runtime::counters::{Counters, CountersSnapshot};
+use crate::runtime::recordings::Recordings;
 use crate::setup::ValidSettings;
 use crate::shared::Shared;
 use crate::shared::canary::{Canary, CanaryRouting};
@@ -72,6 +74,10 @@ pub(super) struct Control {
     probes: Mutex<Vec<ProbeOrder>>,
     /// Batches of jobs that have not started yet.
     batches: Mutex<Vec<BatchOrder>>,
+    /// Recorded requests to run again.
+    replays: Mutex<Vec<ReplayOrder>>,
+    /// Recorded requests of all pools and threads.
+    pub(super) recordings: Arc<Recordings>,
     pub(super) called: Arc<Notify>,
     /// Upstreams of all threads.
     pub(super) upstreams: Arc<AllPlaces>,
@@ -131,6 +137,17 @@ impl FrontHandle {
     pub fn run_batch(&self, body: Vec<u8>, trace: TraceHeaders, done: BatchDone) {
         self.0.batches().push(BatchOrder { body, trace, done });
         self.0.called.notify_one();
+    }
+
+    /// Runs a recorded request again, on a held worker of this pool. Returns immediately.
+    pub fn replay(&self, order: ReplayOrder) {
+        self.0.replays().push(order);
+        self.0.called.notify_one();
+    }
+
+    /// Returns the recorded requests of all pools.
+    pub fn recordings(&self) -> &Arc<Recordings> {
+        &self.0.recordings
     }
 
     /// Returns the number of this pool's requests in flight: queued, running or being sent.
@@ -241,8 +258,12 @@ impl Control {
         listeners: Vec<RetainedListener>,
         threads: usize,
     ) -> Control {
-        let together = Arc::default();
-        let one = || Control { together: Arc::clone(&together), ..Control::of_thread(log.clone()) };
+        let (together, recordings) = (Arc::default(), Arc::default());
+        let one = || Control {
+            together: Arc::clone(&together),
+            recordings: Arc::clone(&recordings),
+            ..Control::of_thread(log.clone())
+        };
         let beside = (1..threads).map(|_| Arc::new(one())).collect();
         Control { beside, listeners: Mutex::new(listeners), ..one() }
     }
@@ -261,6 +282,8 @@ impl Control {
             together: Arc::default(),
             probes: Mutex::default(),
             batches: Mutex::default(),
+            replays: Mutex::default(),
+            recordings: Arc::default(),
             called: Arc::default(),
             upstreams: Arc::default(),
             beside: Vec::new(),
@@ -280,7 +303,8 @@ impl Control {
     pub(super) fn of_pool(&self) -> Control {
         let beside = self.beside.iter().map(|control| Arc::new(control.of_pool())).collect();
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
-        Control { together, called, beside, ..Control::of_thread(self.log.clone()) }
+        let recordings = Arc::clone(&self.recordings);
+        Control { together, called, recordings, beside, ..Control::of_thread(self.log.clone()) }
     }
 
     /// Applies the changes requested by other threads. The lock is held meanwhile, so that a
@@ -292,6 +316,9 @@ impl Control {
         }
         for order in self.batches().drain(..) {
             tokio::task::spawn_local(job_batch::carry_out(Rc::clone(shared), order));
+        }
+        for order in self.replays().drain(..) {
+            tokio::task::spawn_local(replay::carry_out(Rc::clone(shared), order));
         }
     }
 
@@ -348,6 +375,10 @@ impl Control {
 
     fn batches(&self) -> MutexGuard<'_, Vec<BatchOrder>> {
         self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn replays(&self) -> MutexGuard<'_, Vec<ReplayOrder>> {
+        self.replays.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn next(&self) -> MutexGuard<'_, Next> {

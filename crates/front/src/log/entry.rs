@@ -3,6 +3,7 @@
 use super::access::{Over, Recorder};
 use super::line::{Client, LogLine};
 use crate::exchange::{Cost, Later};
+use crate::runtime::recordings::{RecordingDraft, ResponseTap};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, StatusCode};
@@ -28,6 +29,8 @@ pub(crate) struct RequestLogEntry {
     named: Option<Box<[String; 2]>>,
     /// Receiver of the request's usage, if its worker is still running.
     later: Option<Later>,
+    /// The request's input, if a recording wants it.
+    draft: Option<Box<RecordingDraft>>,
 }
 
 impl RequestLogEntry {
@@ -49,7 +52,18 @@ impl RequestLogEntry {
             line,
             named: None,
             later: None,
+            draft: None,
         }
+    }
+
+    /// Records the request at its end.
+    pub(crate) fn records(&mut self, draft: Box<RecordingDraft>) {
+        self.draft = Some(draft);
+    }
+
+    /// Returns the reader of the response, if the request may be recorded.
+    pub(crate) fn tap(&self) -> Option<&ResponseTap> {
+        self.draft.as_ref().map(|draft| &draft.tap)
     }
 
     /// Keeps the request's names, because its response may break off later.
@@ -154,11 +168,13 @@ impl Drop for RequestLogEntry {
         if self.status >= 500 {
             recorder.counters.pool.responses_5xx_total.add(1);
         }
+        let end = if self.is_complete { End::Completed } else { End::Aborted };
+        let end = self.failed.unwrap_or(end);
+        if let Some(draft) = self.draft.take() {
+            draft.finish(self.status, end);
+        }
         if let Some(line) = self.line.take() {
-            let end = if self.is_complete { End::Completed } else { End::Aborted };
-            let status = self.status;
-            let over =
-                Over { status, is_complete: self.is_complete, end: self.failed.unwrap_or(end) };
+            let over = Over { status: self.status, is_complete: self.is_complete, end };
             recorder.put(line, over, self.later.take());
         }
     }

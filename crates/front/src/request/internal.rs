@@ -1,14 +1,17 @@
 //! Requests of the server itself, which have no client: reload probes and batches of jobs. They are
 //! processed like a client's request, from the route to the ring, and are not logged.
 
-use crate::exchange::{Exchange, Lost, Order, Piece, SlotWait, WorkerMessage};
+use super::upload;
+use crate::exchange::{Exchange, Lost, Order, Piece, ResponseReader, SlotWait, WorkerMessage};
+use crate::route::path_settings::Terms;
 use crate::route::site::Script;
 use crate::setup::Setup;
 use crate::shared::Shared;
-use samovar_ring::Lane;
 use samovar_ring::request::{FLAG_APP, RequestHead, encode_with};
+use samovar_ring::{BODY_BYTES, Lane};
 use std::future::poll_fn;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 /// Client and server address in the head, because there is no connection.
 const ADDRESS: &[u8] = b"127.0.0.1";
@@ -64,53 +67,22 @@ pub(super) async fn run(
     script: &Script,
     request: &InternalRequest<'_>,
 ) -> Result<(u16, Vec<u8>), Lost> {
-    let filling = shared.exchanges.borrow_mut().fill(None);
-    let filling = if let Some(filling) = filling {
-        filling
-    } else {
-        let mut wait = SlotWait::new(&shared.exchanges, None);
-        poll_fn(|cx| wait.poll(cx)).await.map_err(|()| Lost::QueueTimeout)?
-    };
-    let lane = request.lane;
-    let submitted = {
-        let mut exchanges = shared.exchanges.borrow_mut();
-        let mut encoded = shared.encoded.borrow_mut();
-        let head = head(setup, script, request);
-        let headers: [(&[u8], &[u8]); 2] = [(b"host", host(setup)), (b"user-agent", b"Samovar")];
-        let trace = request.trace;
-        let headers = headers.into_iter().chain(trace.named([b"traceparent", b"tracestate"]));
-        let variables = trace.named([b"TRACEPARENT", b"TRACESTATE"]).chain(script.variables());
-        if encode_with(&head, headers, variables, &mut encoded).is_err() {
-            exchanges.give_up(filling);
-            return Err(Lost::Broken("request of the server too long"));
-        }
-        exchanges.put_request(&filling, &encoded);
-        if !exchanges.put_body(&filling, request.body) {
-            exchanges.give_up(filling);
-            return Err(Lost::Broken("body of the server's request too long"));
-        }
-        let extended = setup.settings.timeouts.extended;
-        let order = Order {
-            lane,
-            terms: script.terms,
-            extended,
-            waited_ms: 0,
-            held: None,
-            turn: None,
-            is_canary: false,
-        };
-        exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
-    };
-    // There may be no connection whose deadlines keep the sweep running.
-    shared.resume_sweeping();
-    shared.exchanges.borrow_mut().announce_lane(lane);
-    let mut exchange = Exchange::new(&shared.exchanges, submitted);
-    let response = loop {
-        if let WorkerMessage::ResponseReader(response) =
-            poll_fn(|cx| exchange.poll_response(false, cx)).await?
-        {
-            break response;
-        }
+    let mut encoded = Vec::new();
+    let head = head(setup, script, request);
+    let headers: [(&[u8], &[u8]); 2] = [(b"host", host(setup)), (b"user-agent", b"Samovar")];
+    let trace = request.trace;
+    let headers = headers.into_iter().chain(trace.named([b"traceparent", b"tracestate"]));
+    let variables = trace.named([b"TRACEPARENT", b"TRACESTATE"]).chain(script.variables());
+    if encode_with(&head, headers, variables, &mut encoded).is_err() {
+        return Err(Lost::Broken("request of the server too long"));
+    }
+    let encoded = Encoded {
+        head: &encoded,
+        body: request.body,
+        lane: request.lane,
+        terms: script.terms,
+        extended: setup.settings.timeouts.extended,
+        is_head_only: false,
     };
     let max = request.response_bytes_max;
     let mut body = Vec::new();
@@ -118,6 +90,7 @@ pub(super) async fn run(
         let room = max.saturating_sub(body.len());
         body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     };
+    let (response, mut exchange) = begin(shared, &encoded).await?;
     keep(response.bytes.get(response.head_bytes..).unwrap_or_default());
     if response.is_open {
         // The script runs to its end, so that its stored data is complete and late failures are
@@ -127,6 +100,59 @@ pub(super) async fn run(
         }
     }
     Ok((response.status, body))
+}
+
+/// A request in the form in which a worker takes it.
+pub(super) struct Encoded<'a> {
+    pub(super) head: &'a [u8],
+    /// What does not fit into the slot is fed while the worker reads.
+    pub(super) body: &'a [u8],
+    pub(super) lane: Lane,
+    pub(super) terms: Terms,
+    /// Maximum run time if the script requests more time.
+    pub(super) extended: Duration,
+    /// The body of the response is not read.
+    pub(super) is_head_only: bool,
+}
+
+/// Submits a request, and waits for the start of its response.
+pub(super) async fn begin(
+    shared: &Shared,
+    request: &Encoded<'_>,
+) -> Result<(ResponseReader, Exchange), Lost> {
+    let filling = shared.exchanges.borrow_mut().fill(None);
+    let filling = if let Some(filling) = filling {
+        filling
+    } else {
+        let mut wait = SlotWait::new(&shared.exchanges, None);
+        poll_fn(|cx| wait.poll(cx)).await.map_err(|()| Lost::QueueTimeout)?
+    };
+    let Encoded { lane, terms, extended, body, .. } = *request;
+    let is_fed = body.len() > BODY_BYTES;
+    let submitted = {
+        let mut exchanges = shared.exchanges.borrow_mut();
+        exchanges.put_request(&filling, request.head);
+        if !is_fed && !exchanges.put_body(&filling, body) {
+            exchanges.give_up(filling);
+            return Err(Lost::Broken("body of the server's request too long"));
+        }
+        let (waited_ms, held, turn, is_canary) = (0, None, None, false);
+        let order = Order { lane, terms, extended, waited_ms, held, turn, is_canary };
+        exchanges.submit(filling, order).map_err(|()| Lost::QueueTimeout)?
+    };
+    // There may be no connection whose deadlines keep the sweep running.
+    shared.resume_sweeping();
+    shared.exchanges.borrow_mut().announce_lane(lane);
+    let mut exchange = Exchange::new(&shared.exchanges, submitted);
+    if is_fed {
+        tokio::task::spawn_local(upload::pump_bytes(exchange.feed(), body.to_vec()));
+    }
+    loop {
+        let message = poll_fn(|cx| exchange.poll_response(request.is_head_only, cx)).await?;
+        if let WorkerMessage::ResponseReader(response) = message {
+            return Ok((response, exchange));
+        }
+    }
 }
 
 fn head<'a>(

@@ -6,6 +6,7 @@
 
 use super::context::ScriptRequest;
 use super::interim;
+use super::recording;
 use super::script_sampling;
 use super::trace_selection;
 use super::upload::{self, Upload};
@@ -34,6 +35,9 @@ pub(super) async fn submit(
     let shared = request.shared();
     let is_head_only = request.parts.method == Method::HEAD;
     let may_run_again = is_idempotent(&request.parts.method) && matches!(upload, Upload::None);
+    if shared.common.recordings.is_on() {
+        Box::pin(recording::hold(request, &upload, entry)).await;
+    }
     let mut upload = Some(upload);
     let mut attempts = 0;
     loop {
@@ -43,7 +47,12 @@ pub(super) async fn submit(
         let mut run = Run { exchange: Some(exchange), entry };
         match run.respond(request, is_head_only).await {
             Ok(response) => {
-                let rest = run.exchange.take().filter(|_| response.is_open);
+                let mut rest = run.exchange.take().filter(|_| response.is_open);
+                if let Some(tap) = recording::hear(run.entry, &response)
+                    && let Some(rest) = &mut rest
+                {
+                    rest.set_tap(tap);
+                }
                 return Ok((response, rest));
             }
             Err(Lost::Orphaned(death)) if may_run_again && retry(request, death, attempts) => {

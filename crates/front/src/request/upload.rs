@@ -62,6 +62,31 @@ impl Upload {
             Upload::Live(source) => source.declared(),
         }
     }
+
+    /// Returns a copy of the body. If it is longer than `bytes_max`, or not received yet, returns
+    /// its length instead; zero: unknown.
+    pub(super) async fn copy(
+        &self,
+        disk: &DiskThreads,
+        bytes_max: usize,
+    ) -> (Vec<u8>, Option<u64>) {
+        match self {
+            Upload::None => (Vec::new(), None),
+            Upload::Whole(body) if body.len() <= bytes_max => (body.clone(), None),
+            Upload::Spooled(spool, bytes) if *bytes <= bytes_max as u64 => {
+                let mut body = Vec::with_capacity(*bytes as usize);
+                while (body.len() as u64) < *bytes {
+                    let left = *bytes as usize - body.len();
+                    match disk.read(&spool.file, body.len() as u64, left).await {
+                        Ok(piece) if !piece.is_empty() => body.extend_from_slice(&piece),
+                        _ => return (Vec::new(), Some(*bytes)),
+                    }
+                }
+                (body, None)
+            }
+            upload => (Vec::new(), Some(upload.bytes().unwrap_or(0))),
+        }
+    }
 }
 
 /// Reason why a frame of a body was not received.
@@ -338,6 +363,16 @@ pub(super) fn pump(shared: &Shared, upload: Upload, feed: Feed) {
             });
         }
     }
+}
+
+/// Feeds a body from memory.
+pub(super) async fn pump_bytes(feed: Feed, body: Vec<u8>) {
+    for piece in body.chunks(BODY_BYTES) {
+        if put(&feed, piece).await.is_err() {
+            return;
+        }
+    }
+    feed.end(End::Complete);
 }
 
 async fn pump_file(disk: Rc<DiskThreads>, spool: Spool, bytes: u64, feed: Feed) {

@@ -7,6 +7,7 @@ use crate::exchange::deaths::Deaths;
 use crate::runtime::counters::Counters;
 use crate::runtime::development::Development;
 use crate::runtime::job_intake::IntakeCell;
+use crate::runtime::recordings::Recordings;
 use crate::runtime::rejection::Rejection;
 use crate::runtime::tokens::Tokens;
 use crate::runtime::upstream_failure::UpstreamFailure;
@@ -32,6 +33,8 @@ pub(crate) struct Common {
     pub(crate) development: Option<Arc<Development>>,
     /// Receiver of the requests of an `[[intake]]`.
     pub(crate) intake: IntakeCell,
+    /// Recorded requests of all pools.
+    pub(crate) recordings: Arc<Recordings>,
 }
 
 /// One throttle per kind of warning, for warnings that have no throttle elsewhere in the front.
@@ -63,8 +66,9 @@ impl Common {
         counters: Vec<Arc<Counters>>,
         upstreams: Arc<AllPlaces>,
         (development, intake): (Option<Arc<Development>>, IntakeCell),
+        recordings: Arc<Recordings>,
     ) -> Common {
-        Common { counters, upstreams, development, intake, ..Common::default() }
+        Common { counters, upstreams, development, intake, recordings, ..Common::default() }
     }
 
     /// Used when a worker has died.

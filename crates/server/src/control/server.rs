@@ -1,6 +1,7 @@
 //! The server's end of the control socket: answers a request. Never blocks.
 
 use super::facts::facts;
+use super::replay;
 use super::report::{Booted, StatusSources, figures, status};
 use super::waker::Waker;
 use crate::handover::predecessor::Predecessor;
@@ -14,8 +15,9 @@ use samovar_supervisor::{Command, Published};
 use samovar_wire::{
     Against, BootResponse, CallsQuestion, CallsResponse, CanaryAction, CanaryQuestion,
     CanaryResponse, IncludesQuestion, IncludesResponse, Misunderstood, ProfileQuestion,
-    ProfileResponse, QueueQuestion, QueueResponse, Refused, ReloadOptions, ReloadResponse, Request,
-    ScheduleQuestion, ScheduleResponse, Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
+    ProfileResponse, QueueQuestion, QueueResponse, RecordResponse, Refused, ReloadOptions,
+    ReloadResponse, ReplayQuestion, ReplayResponse, Request, ScheduleQuestion, ScheduleResponse,
+    Stopping, UpgradeOptions, UpgradeResponse, line as line_of,
 };
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
@@ -82,6 +84,7 @@ fn not_understood(line: &str) -> String {
 fn is_order(request: &Request) -> bool {
     match request {
         Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
+        Request::Record(_) | Request::Replay(_) => true,
         Request::Calls(question) => question.sign_s.is_some(),
         Request::Canary(question) => question.action != CanaryAction::Status,
         Request::Queue(question) => question.action.is_order(),
@@ -107,6 +110,8 @@ fn refusal(request: &Result<Request, Misunderstood>) -> String {
         Ok(Request::Canary(_)) => line_of(&CanaryResponse::refused(why)),
         Ok(Request::Queue(_)) => line_of(&QueueResponse::refused(why)),
         Ok(Request::Schedule(_)) => line_of(&ScheduleResponse::refused(why)),
+        Ok(Request::Record(_)) => line_of(&RecordResponse::refused(why)),
+        Ok(Request::Replay(_)) => line_of(&ReplayResponse::refused(why)),
         Ok(Request::Calls(_)) => {
             line_of(&CallsResponse { error: Some(why), ..CallsResponse::default() })
         }
@@ -161,6 +166,8 @@ impl Server {
             Ok(Request::Calls(question)) => line_of(&self.calls(&question)),
             Ok(Request::Queue(question)) => return self.queue(*question),
             Ok(Request::Schedule(question)) => return self.schedule(*question),
+            Ok(Request::Record(question)) => line_of(&replay::record(&self.sources, &question)),
+            Ok(Request::Replay(question)) => return self.replay(*question),
             Ok(Request::Canary(question)) if question.action == CanaryAction::Start => {
                 return self.start_canary(*question);
             }
@@ -228,12 +235,15 @@ impl Server {
             Err(Misunderstood::Schedule) => {
                 line_of(&ScheduleResponse::refused(not_understood(line)))
             }
+            Err(Misunderstood::Record) => line_of(&RecordResponse::refused(not_understood(line))),
+            Err(Misunderstood::Replay) => line_of(&ReplayResponse::refused(not_understood(line))),
             Err(Misunderstood::ReloadOptions) => {
                 line_of(&ReloadResponse::refused(not_understood(line)))
             }
             Err(Misunderstood::Command) => line_of(&Refused {
                 error: "unknown command; the commands are status, figures, facts, profile, calls, \
-                     boot, includes, queue, schedule, reload, canary, upgrade and stop"
+                     boot, includes, queue, schedule, record, replay, reload, canary, upgrade \
+                     and stop"
                     .to_owned(),
             }),
         })
@@ -381,6 +391,24 @@ impl Server {
             Ok(_) => Reply::Later(told),
             Err(error) => {
                 Reply::Now(line_of(&CanaryResponse::refused(format!("cannot start: {error}"))))
+            }
+        }
+    }
+
+    /// Replays a request, on a thread of its own that waits for the worker.
+    fn replay(&self, question: ReplayQuestion) -> Reply {
+        let (tell, told) = channel();
+        let (waker, sources) = (self.waker.clone(), self.sources.clone());
+        let run = move || {
+            let response = replay::replay(&sources, &question);
+            // The client may have disconnected; the error is ignored.
+            let _ = tell.send(Line { text: line_of(&response), until: None });
+            waker.wake();
+        };
+        match std::thread::Builder::new().name("replay".into()).spawn(run) {
+            Ok(_) => Reply::Later(told),
+            Err(error) => {
+                Reply::Now(line_of(&ReplayResponse::refused(format!("cannot start: {error}"))))
             }
         }
     }

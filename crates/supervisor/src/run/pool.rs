@@ -3,6 +3,7 @@
 
 use super::hooks::Boot;
 use super::prepared::Post;
+use super::spare::Spare;
 use crate::generation::{Coming, Generation, Ground};
 use crate::handle::{Published, Reload};
 use crate::news::{Kills, Lines};
@@ -87,6 +88,8 @@ pub(super) struct Supervisor {
     pub(super) turns_seen: Instant,
     /// Cores of the machine, or those that this process may use.
     pub(super) cores: usize,
+    /// The worker for a replay.
+    pub(super) spare: Option<Spare>,
     /// Earliest start of the next tracer generation after a failed one.
     pub(super) tracer_after: Instant,
 }
@@ -129,6 +132,7 @@ impl Supervisor {
             turns: PermitWatch::default(),
             turns_seen: Instant::now(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
+            spare: None,
             tracer_after: Instant::now(),
         }
     }

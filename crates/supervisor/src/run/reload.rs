@@ -36,6 +36,8 @@ impl Supervisor {
             self.awaited = Some(reload);
             return;
         }
+        // The new generation's workers take from the same lanes until they serve.
+        self.end_spare("a reload has begun");
         let number = self.number + 1;
         info!(generation = number, "reload: booting the new generation");
         let lives = self.ground.lives.clone();

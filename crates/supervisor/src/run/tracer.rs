@@ -23,7 +23,7 @@ impl Supervisor {
         let ground = &self.ground;
         let mut tracers = 0;
         let mut has_own = false;
-        for generation in self.generations.iter_mut().filter(|g| g.is_tracer) {
+        for generation in self.generations.iter_mut().filter(|g| g.is_tracer && !g.is_of_replay) {
             tracers += 1;
             if generation.desired != DesiredState::Serve {
                 continue;

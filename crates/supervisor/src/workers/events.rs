@@ -80,6 +80,13 @@ pub(crate) enum Event {
         /// Numbers of the cells.
         cells: Vec<usize>,
     },
+    /// A replay needs a worker that is held back from all other requests.
+    Spare {
+        /// It is for scripts other than a resident front controller.
+        script: bool,
+    },
+    /// The replay has ended: its worker exits.
+    EndSpare,
     /// Some time has passed.
     Tick,
     /// No more requests will come: the workers exit.

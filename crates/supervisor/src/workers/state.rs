@@ -43,6 +43,8 @@ pub(crate) struct WorkerPlace {
     pub(super) short_lives: u32,
     /// The worker is retiring, and gets no successor.
     pub(super) is_unneeded: bool,
+    /// The worker is for a replay, and held back from all other requests.
+    pub(super) is_spare: bool,
 }
 
 impl WorkerPlace {
@@ -126,6 +128,8 @@ pub(crate) struct Workers {
     /// At most one replacement at a time.
     pub(super) recycling: Option<Recycling>,
     pub(super) recycled: u64,
+    /// A worker for a replay is wanted, and has no cell yet: whether it is for scripts.
+    pub(super) spare: Option<bool>,
 }
 
 impl Workers {
@@ -151,6 +155,7 @@ impl Workers {
             template_restarts: 0,
             recycling: None,
             recycled: 0,
+            spare: None,
         }
     }
 
@@ -172,7 +177,22 @@ impl Workers {
             return 0;
         }
         let successor = usize::from(self.recycling.is_some_and(|r| r.new.is_none()));
-        self.missing(false) + self.missing(true) + successor
+        self.missing(false) + self.missing(true) + successor + usize::from(self.spare.is_some())
+    }
+
+    /// Returns the place of the worker for a replay.
+    pub(crate) fn spare(&self) -> Option<&WorkerPlace> {
+        self.places.iter().find(|place| place.is_spare && !place.is_unneeded)
+    }
+
+    /// Whether a worker for a replay waits for a cell.
+    pub(crate) fn awaits_spare(&self) -> bool {
+        self.spare.is_some()
+    }
+
+    /// Whether the worker in that cell is for a replay.
+    pub(crate) fn is_spare(&self, cell: usize) -> bool {
+        self.places.iter().any(|place| place.cell == cell && place.is_spare)
     }
 
     /// Whether it has or needs workers for scripts other than a resident front controller.

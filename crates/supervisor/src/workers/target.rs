@@ -16,7 +16,9 @@ impl Workers {
     /// Returns the number of workers that stay. A worker and its successor count as one.
     pub(crate) fn staying(&self, script: bool) -> usize {
         let goes = self.recycling.filter(|r| r.new.is_some()).map(|r| r.old);
-        let stays = |p: &&WorkerPlace| p.script == script && !p.is_unneeded && Some(p.cell) != goes;
+        let stays = |p: &&WorkerPlace| {
+            p.script == script && !p.is_unneeded && !p.is_spare && Some(p.cell) != goes
+        };
         self.places.iter().filter(stays).count()
     }
 
@@ -41,8 +43,8 @@ impl Workers {
             let Some(at) = self.places.iter().position(|place| place.cell == *cell) else {
                 continue;
             };
-            let WorkerPlace { script, is_unneeded, ref life, .. } = self.places[at];
-            let is_there = matches!(life, Life::Alive { .. }) && !is_unneeded;
+            let WorkerPlace { script, is_unneeded, is_spare, ref life, .. } = self.places[at];
+            let is_there = matches!(life, Life::Alive { .. }) && !is_unneeded && !is_spare;
             if is_there && !self.is_replaced(*cell) && self.staying(script) > self.least {
                 self.places[at].is_unneeded = true;
                 let staying = self.staying(script);
@@ -70,7 +72,8 @@ impl Workers {
             let mut surplus = self.staying(script).saturating_sub(self.wanted(script));
             while surplus > 0 {
                 let goes = |p: &WorkerPlace| {
-                    p.script == script && is_empty(p) && !self.is_replaced(p.cell)
+                    let is_served = !self.is_replaced(p.cell) && !p.is_spare;
+                    p.script == script && is_empty(p) && is_served
                 };
                 let Some(at) = self.places.iter().position(goes) else { break };
                 self.places.remove(at);
@@ -82,7 +85,12 @@ impl Workers {
     /// Handles a refused fork: above the minimum, it is not repeated until the worker is wanted
     /// again.
     pub(super) fn give_up_place(&mut self, index: usize) {
-        let Some(place) = self.places.iter().find(|place| place.cell == index) else { return };
+        let place = self.places.iter_mut().find(|place| place.cell == index);
+        let Some(place) = place else { return };
+        if place.is_spare {
+            place.is_unneeded = true;
+            return self.drop_surplus();
+        }
         let count = if place.script { &mut self.script_count } else { &mut self.count };
         if *count > self.least {
             *count -= 1;

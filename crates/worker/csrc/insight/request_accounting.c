@@ -4,6 +4,7 @@
  * Rust opens it when a request is taken, and requests the report before it finishes the slot
  * (boundary.rs). In between, events are recorded where they happen. */
 #define _GNU_SOURCE
+#include "interpose/network.h"
 #include "insight/request_accounting.h"
 #include "compat.h"
 #include "insight/report.h"
@@ -26,6 +27,7 @@ void samovar_request_accounting_install(void) {
 
 void samovar_request_accounting_open(const samovar_head *head, uint64_t taken_ns,
                                      uint64_t boot_ago_ns, uint64_t boot_ns) {
+    samovar_network_open(head->flags & SAMOVAR_NO_NETWORK);
     request_accounting_state *l = samovar_request_accounting;
     if (!l || !(head->flags & SAMOVAR_REQUEST_ACCOUNTING)) {
         return;

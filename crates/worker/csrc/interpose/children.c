@@ -2,10 +2,12 @@
  * waits for their end. startup.c is notified of fork() by pthread_atfork(). */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
+#include "interpose/network.h"
 #include "interpose/original.h"
 #include "memory/hot.h"
 #include "outside/boot.h"
 #include "outside/descendants.h"
+#include <errno.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -17,6 +19,9 @@
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawn)
+    if (REFUSES(samovar_refuses_process())) {
+        return EACCES;
+    }
     NOTE(samovar_hot_state()->others_wrote);
     samovar_descendants_spawn();
     samovar_boot_opened(BOOT_CHILD);
@@ -26,6 +31,9 @@ int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *
 int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
                  const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]) {
     ORIGINAL(posix_spawnp)
+    if (REFUSES(samovar_refuses_process())) {
+        return EACCES;
+    }
     NOTE(samovar_hot_state()->others_wrote);
     samovar_descendants_spawn();
     samovar_boot_opened(BOOT_CHILD);
@@ -35,6 +43,9 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 /* libc's popen() makes its pipe and its process without a call of our functions. */
 FILE *popen(const char *command, const char *mode) {
     ORIGINAL(popen)
+    if (REFUSES(samovar_refuses_process())) {
+        return NULL;
+    }
     NOTE(samovar_hot_state()->others_wrote);
     samovar_descendants_spawn();
     FILE *stream = original(command, mode);
@@ -43,6 +54,15 @@ FILE *popen(const char *command, const char *mode) {
         samovar_boot_opened(BOOT_CHILD);
     }
     return stream;
+}
+
+/* Programs that a replay starts would not be restricted. */
+pid_t fork(void) {
+    ORIGINAL(fork)
+    if (REFUSES(samovar_refuses_process())) {
+        return -1;
+    }
+    return original();
 }
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg) {

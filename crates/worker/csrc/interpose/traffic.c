@@ -2,6 +2,7 @@
  * to outside/connection_protocols.c, and during a boot to outside/data.c. */
 #define _GNU_SOURCE
 #include "interpose/blocking.h"
+#include "interpose/network.h"
 #include "interpose/original.h"
 #include "memory/persistent.h"
 #include "outside/boot.h"
@@ -61,29 +62,42 @@ static void note_parts_received(int fd, const struct iovec *parts, size_t count,
     }
 }
 
+/* Fails if the request's writes to sockets are refused. */
+#define MAY_WRITE(fd)                                                                              \
+    do {                                                                                           \
+        if (REFUSES(samovar_refuses_write(fd))) {                                                  \
+            return -1;                                                                             \
+        }                                                                                          \
+    } while (0)
+
 ssize_t write(int fd, const void *from, size_t len) {
+    MAY_WRITE(fd);
     note_sent(fd, from, len);
     return BLOCKING(BLOCKS_WRITE, fd, SYS_write, fd, from, len, 0, 0, 0);
 }
 
 ssize_t writev(int fd, const struct iovec *parts, int count) {
+    MAY_WRITE(fd);
     note_parts_sent(fd, parts, (size_t)count);
     return BLOCKING(BLOCKS_WRITE, fd, SYS_writev, fd, parts, count, 0, 0, 0);
 }
 
 ssize_t sendto(int fd, const void *from, size_t len, int flags, __CONST_SOCKADDR_ARG to,
                socklen_t to_len) {
+    MAY_WRITE(fd);
     note_sent(fd, from, len);
     const struct sockaddr *address = to.__sockaddr__;
     return BLOCKING(BLOCKS_WRITE, fd, SYS_sendto, fd, from, len, flags, address, to_len);
 }
 
 ssize_t send(int fd, const void *from, size_t len, int flags) {
+    MAY_WRITE(fd);
     note_sent(fd, from, len);
     return BLOCKING(BLOCKS_WRITE, fd, SYS_sendto, fd, from, len, flags, NULL, 0);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags) {
+    MAY_WRITE(fd);
     note_parts_sent(fd, message->msg_iov, message->msg_iovlen);
     samovar_descendants_sent(message);
     return BLOCKING(BLOCKS_WRITE, fd, SYS_sendmsg, fd, message, flags, 0, 0, 0);
@@ -173,6 +187,7 @@ ssize_t __recvfrom_chk(int fd, void *to, size_t room, size_t size, int flags, __
 }
 
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags) {
+    MAY_WRITE(fd);
     for (unsigned i = 0; i < count; i++) {
         note_parts_sent(fd, messages[i].msg_hdr.msg_iov, messages[i].msg_hdr.msg_iovlen);
         samovar_descendants_sent(&messages[i].msg_hdr);
@@ -187,6 +202,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct
 }
 
 ssize_t sendfile(int to, int from, off_t *offset, size_t len) {
+    MAY_WRITE(to);
     samovar_talk_other(to);
     return BLOCKING(BLOCKS_WRITE, to, SYS_sendfile, to, from, offset, len, 0, 0);
 }
@@ -194,12 +210,16 @@ ssize_t sendfile(int to, int from, off_t *offset, size_t len) {
 ssize_t sendfile64(int to, int from, off_t *offset, size_t len) __attribute__((alias("sendfile")));
 
 ssize_t splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t len, unsigned flags) {
+    MAY_WRITE(to);
     samovar_talk_other(from);
     samovar_talk_other(to);
     return BLOCKING(BLOCKS_READ, from, SYS_splice, from, from_offset, to, to_offset, len, flags);
 }
 
 int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t len) {
+    if (REFUSES(samovar_refuses_connection(to.__sockaddr__, len))) {
+        return -1;
+    }
     samovar_talk_other(fd);
     samovar_boot_connects(fd);
     samovar_descriptor_changes++;

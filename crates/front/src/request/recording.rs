@@ -1,0 +1,44 @@
+//! submit: holds the input of a request for a recording.
+
+mod redact;
+
+use super::context::ScriptRequest;
+use super::upload::Upload;
+use crate::exchange::ResponseReader;
+use crate::log::RequestLogEntry;
+use crate::route::target::Target;
+use crate::runtime::recordings::{
+    RECORDED_BODY_BYTES_MAX, RecordedInput, ResponseTap, SecretNames,
+};
+
+/// Holds the input, if a recording wants it. Reads a body that was stored in a file.
+pub(super) async fn hold(
+    request: &ScriptRequest<'_>,
+    upload: &Upload,
+    entry: &mut RequestLogEntry,
+) {
+    let shared = request.shared();
+    let recordings = &shared.common.recordings;
+    let Some(has_secrets) = recordings.hold(Target::of(request.parts).path) else { return };
+    let (body, cut) = upload.copy(&shared.disk, RECORDED_BODY_BYTES_MAX).await;
+    let mut head = Vec::new();
+    let encoded = request.encode(upload.bytes(), false, &mut head);
+    let words = &request.context.setup.settings.insight.redact;
+    let names = (!has_secrets).then(|| SecretNames::of(words));
+    let input = RecordedInput { head, body, cut, ..RecordedInput::default() };
+    let input = encoded.ok().and_then(|()| redact::redact(input, names.as_ref()));
+    if let Some(draft) = recordings.draft(shared.pool_name(), input) {
+        entry.records(draft);
+    }
+}
+
+/// Takes the start of the response. Returns the tap for the rest.
+pub(super) fn hear(entry: &RequestLogEntry, response: &ResponseReader) -> Option<ResponseTap> {
+    let tap = entry.tap()?.clone();
+    let (head, body) = response.bytes.split_at(response.head_bytes);
+    tap.begin(response.status, head, body);
+    if !response.is_open {
+        tap.complete();
+    }
+    Some(tap)
+}

@@ -1,0 +1,539 @@
+//! Recorded requests: kept in the server's memory for `samovar replay`, within limits of number and
+//! size.
+//!
+//! A recording has conditions: a path, and slow or failed requests. The path is checked when a
+//! request is submitted. The others are checked at its end, so its input is held until then. While
+//! there is no recording, a request costs one relaxed load.
+
+use samovar_insight::{BLOT, End, Redaction};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Maximum length of a recorded request body, and of a recorded response body, bytes. Of a longer
+/// response only the start is kept; a longer request cannot be replayed.
+pub const RECORDED_BODY_BYTES_MAX: usize = 256 << 10;
+/// Maximum number of requests that one recording keeps.
+pub const RECORDED_REQUESTS_MAX: usize = 1_000;
+/// Maximum size of all recorded requests together, bytes. The oldest ones are dropped.
+const TOTAL_BYTES_MAX: usize = 16 << 20;
+/// Maximum number of requests whose input is held until their end.
+const HELD_MAX: usize = 256;
+/// Assumed size of a recorded request without its texts, bytes.
+const BASE_BYTES: usize = 512;
+
+/// Conditions and limits of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordOrder {
+    /// Pattern of the path, in which `*` matches any characters; `None`: all paths.
+    pub path: Option<String>,
+    /// Keeps requests that take at least this time.
+    pub slow: Option<Duration>,
+    /// Keeps requests that fail: a status of 500 or more, or an incomplete response.
+    pub is_failed: bool,
+    /// Number of requests after which the recording ends.
+    pub count: usize,
+    /// Time after which it ends.
+    pub limit: Duration,
+    /// Secret values are kept.
+    pub has_secrets: bool,
+}
+
+/// A recorded request and its response.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Number of the request, from 1.
+    pub id: u64,
+    /// Pool that served it; empty if there is only one.
+    pub pool: String,
+    /// Time of its start, ms since 1970.
+    pub at_ms: u64,
+    /// Time until the end of its response.
+    pub took: Duration,
+    /// Its input.
+    pub input: RecordedInput,
+    /// Its response.
+    pub response: RecordedResponse,
+}
+
+/// Input of a recorded request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedInput {
+    /// Method.
+    pub method: String,
+    /// Target without secret values.
+    pub target: String,
+    /// Host.
+    pub host: String,
+    /// Head as PHP gets it, encoded for the ring.
+    pub head: Vec<u8>,
+    /// Body; empty if it was not kept.
+    pub body: Vec<u8>,
+    /// Length of a body that was not kept; zero: unknown.
+    pub cut: Option<u64>,
+    /// Kinds and names of the values that were replaced.
+    pub redacted: Vec<String>,
+}
+
+/// Response of a recorded or replayed request, as its worker wrote it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedResponse {
+    /// Status that the client got.
+    pub status: u16,
+    /// Lines of the worker's head; empty if there is no response of a worker.
+    pub head: Vec<u8>,
+    /// Start of the body.
+    pub body: Vec<u8>,
+    /// Length of the whole body, bytes.
+    pub bytes: u64,
+    /// SHA-256 of the whole body.
+    pub hash: [u8; 32],
+    /// The worker wrote all of the body.
+    pub is_complete: bool,
+}
+
+/// State of the recording, for `samovar record`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordingState {
+    /// Its conditions and limits.
+    pub order: RecordOrder,
+    /// Number of requests that are still wanted.
+    pub left: usize,
+    /// Time until it ends.
+    pub remaining: Duration,
+}
+
+/// Reads a response while it is passed to the client.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResponseTap(Rc<RefCell<Option<Tapped>>>);
+
+struct Tapped {
+    response: RecordedResponse,
+    hash: ring::digest::Context,
+}
+
+impl std::fmt::Debug for Tapped {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tapped").field("bytes", &self.response.bytes).finish_non_exhaustive()
+    }
+}
+
+impl ResponseTap {
+    /// Takes the head and the start of the body.
+    pub(crate) fn begin(&self, status: u16, head: &[u8], body: &[u8]) {
+        let hash = ring::digest::Context::new(&ring::digest::SHA256);
+        let head = without_cookies(head);
+        let response = RecordedResponse { status, head, ..RecordedResponse::default() };
+        self.0.replace(Some(Tapped { response, hash }));
+        self.add(body);
+    }
+
+    /// Takes the next bytes of the body.
+    pub(crate) fn add(&self, bytes: &[u8]) {
+        if let Some(Tapped { response, hash }) = &mut *self.0.borrow_mut() {
+            let room = RECORDED_BODY_BYTES_MAX.saturating_sub(response.body.len());
+            response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+            response.bytes += bytes.len() as u64;
+            hash.update(bytes);
+        }
+    }
+
+    /// The body is complete.
+    pub(crate) fn complete(&self) {
+        if let Some(tapped) = &mut *self.0.borrow_mut() {
+            tapped.response.is_complete = true;
+        }
+    }
+
+    /// Returns the response, if there is one.
+    pub(crate) fn take(&self) -> Option<RecordedResponse> {
+        let Tapped { mut response, hash } = self.0.take()?;
+        response.hash.copy_from_slice(hash.finish().as_ref());
+        Some(response)
+    }
+}
+
+/// Replaces the values of cookies in the lines of a response's head. They differ in each response.
+fn without_cookies(head: &[u8]) -> Vec<u8> {
+    let mut all = Vec::with_capacity(head.len());
+    for line in head.split_inclusive(|byte| *byte == b'\n') {
+        let name = b"set-cookie:";
+        let is_cookie = line.get(..name.len()).is_some_and(|of| of.eq_ignore_ascii_case(name));
+        match line.iter().position(|byte| *byte == b'=').filter(|_| is_cookie) {
+            Some(equals) => {
+                all.extend_from_slice(&line[..=equals]);
+                all.extend_from_slice(BLOT.as_bytes());
+                all.push(b'\n');
+            }
+            None => all.extend_from_slice(line),
+        }
+    }
+    all
+}
+
+/// A request whose input is held until its end.
+#[derive(Debug)]
+pub(crate) struct RecordingDraft {
+    recordings: Arc<Recordings>,
+    pool: String,
+    at_ms: u64,
+    since: Instant,
+    input: RecordedInput,
+    pub(crate) tap: ResponseTap,
+}
+
+impl RecordingDraft {
+    /// The request has ended: keeps it, if it meets the conditions. `status`: the client's.
+    pub(crate) fn finish(self: Box<Self>, status: u16, end: End) {
+        let took = self.since.elapsed();
+        let mut response = self.tap.take().unwrap_or_default();
+        response.status = status;
+        let is_failed = status >= 500 || !matches!(end, End::Completed | End::Exit);
+        let mut store = self.recordings.store();
+        if !store.session.as_ref().is_some_and(|session| session.wants(took, is_failed)) {
+            return;
+        }
+        store.last_id += 1;
+        let id = store.last_id;
+        let RecordingDraft { ref pool, at_ms, ref input, .. } = *self;
+        let (pool, input) = (pool.clone(), input.clone());
+        store.keep(Recorded { id, pool, at_ms, took, input, response });
+        if let Some(session) = &mut store.session {
+            session.left -= 1;
+        }
+        self.recordings.settle(&mut store);
+    }
+}
+
+impl Drop for RecordingDraft {
+    fn drop(&mut self) {
+        let mut store = self.recordings.store();
+        store.held = store.held.saturating_sub(1);
+    }
+}
+
+#[derive(Debug)]
+struct Session {
+    order: RecordOrder,
+    left: usize,
+    until: Instant,
+}
+
+impl Session {
+    fn is_over(&self) -> bool {
+        self.left == 0 || Instant::now() >= self.until
+    }
+
+    fn wants(&self, took: Duration, is_failed: bool) -> bool {
+        let order = &self.order;
+        let is_slow = order.slow.is_some_and(|slow| took >= slow);
+        let has_condition = order.slow.is_some() || order.is_failed;
+        !self.is_over() && (!has_condition || is_slow || order.is_failed && is_failed)
+    }
+}
+
+#[derive(Debug, Default)]
+struct Store {
+    session: Option<Session>,
+    kept: VecDeque<Arc<Recorded>>,
+    bytes: usize,
+    held: usize,
+    last_id: u64,
+}
+
+impl Store {
+    fn keep(&mut self, recorded: Recorded) {
+        self.bytes += size(&recorded);
+        self.kept.push_back(Arc::new(recorded));
+        while self.bytes > TOTAL_BYTES_MAX || self.kept.len() > RECORDED_REQUESTS_MAX {
+            let Some(oldest) = self.kept.pop_front() else { break };
+            self.bytes -= size(&oldest);
+        }
+    }
+}
+
+fn size(of: &Recorded) -> usize {
+    let Recorded { input, response, pool, .. } = of;
+    let redacted: usize = input.redacted.iter().map(|name| name.len() + 24).sum();
+    let texts = input.method.len() + input.target.len() + input.host.len() + pool.len();
+    let bytes = input.head.len() + input.body.len() + response.head.len() + response.body.len();
+    BASE_BYTES + redacted + texts + bytes
+}
+
+/// The recorded requests of all pools and threads.
+#[derive(Debug, Default)]
+pub struct Recordings {
+    is_on: AtomicBool,
+    store: Mutex<Store>,
+}
+
+impl Recordings {
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there may be a recording.
+    pub(crate) fn is_on(&self) -> bool {
+        self.is_on.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether a request of that path is wanted, and then whether secret values are kept.
+    /// Counts it as held: a draft must follow.
+    pub(crate) fn hold(&self, path: &[u8]) -> Option<bool> {
+        let mut store = self.store();
+        self.settle(&mut store);
+        let session = store.session.as_ref()?;
+        let pattern = session.order.path.as_deref();
+        let has_secrets = session.order.has_secrets;
+        let is_wanted = pattern.is_none_or(|pattern| matches(pattern.as_bytes(), path));
+        if !is_wanted || store.held >= HELD_MAX {
+            return None;
+        }
+        store.held += 1;
+        Some(has_secrets)
+    }
+
+    /// Holds the input of a request, after [`Self::hold`].
+    pub(crate) fn draft(
+        self: &Arc<Self>,
+        pool: &str,
+        input: Option<RecordedInput>,
+    ) -> Option<Box<RecordingDraft>> {
+        let Some(input) = input else {
+            self.store().held -= 1;
+            return None;
+        };
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Some(Box::new(RecordingDraft {
+            recordings: Arc::clone(self),
+            pool: pool.to_owned(),
+            at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            since: Instant::now(),
+            input,
+            tap: ResponseTap::default(),
+        }))
+    }
+
+    /// Ends a recording that is over.
+    fn settle(&self, store: &mut Store) {
+        if store.session.as_ref().is_none_or(Session::is_over) {
+            store.session = None;
+            self.is_on.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Starts a recording, which replaces the previous one. Recorded requests stay.
+    pub fn begin(&self, order: RecordOrder) {
+        let left = order.count.min(RECORDED_REQUESTS_MAX);
+        let until = Instant::now() + order.limit;
+        let mut store = self.store();
+        store.session = Some(Session { order, left, until });
+        self.is_on.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the recording. Returns whether there was one.
+    pub fn stop(&self) -> bool {
+        let mut store = self.store();
+        self.settle(&mut store);
+        self.is_on.store(false, Ordering::Relaxed);
+        store.session.take().is_some()
+    }
+
+    /// Returns the recording, if there is one.
+    pub fn state(&self) -> Option<RecordingState> {
+        let mut store = self.store();
+        self.settle(&mut store);
+        let session = store.session.as_ref()?;
+        Some(RecordingState {
+            order: session.order.clone(),
+            left: session.left,
+            remaining: session.until.saturating_duration_since(Instant::now()),
+        })
+    }
+
+    /// Returns all recorded requests, the oldest first.
+    pub fn all(&self) -> Vec<Arc<Recorded>> {
+        self.store().kept.iter().cloned().collect()
+    }
+
+    /// Returns the recorded request with that number.
+    pub fn get(&self, id: u64) -> Option<Arc<Recorded>> {
+        self.store().kept.iter().find(|recorded| recorded.id == id).cloned()
+    }
+
+    /// Removes a recorded request; `None`: all. Returns the number of removed ones.
+    pub fn remove(&self, id: Option<u64>) -> usize {
+        let mut store = self.store();
+        let before = store.kept.len();
+        store.kept.retain(|recorded| id.is_some_and(|id| recorded.id != id));
+        store.bytes = store.kept.iter().map(|recorded| size(recorded)).sum();
+        before - store.kept.len()
+    }
+}
+
+/// Whether a path matches a pattern in which `*` matches any characters.
+fn matches(pattern: &[u8], path: &[u8]) -> bool {
+    // Position after the last `*` of the pattern, and the start of the text it is tried at.
+    let (mut star, mut at, mut of) = (None, 0, 0);
+    while at < path.len() {
+        match pattern.get(of) {
+            Some(b'*') => {
+                star = Some((of + 1, at));
+                of += 1;
+            }
+            Some(byte) if *byte == path[at] => {
+                (of, at) = (of + 1, at + 1);
+            }
+            _ => match &mut star {
+                Some((after, from)) => {
+                    *from += 1;
+                    (of, at) = (*after, *from);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[of..].iter().all(|byte| *byte == b'*')
+}
+
+/// The words of secret names: those of the setting, in addition to the usual ones.
+#[derive(Debug)]
+pub(crate) struct SecretNames([Redaction; 2]);
+
+impl SecretNames {
+    pub(crate) fn of(words: &[String]) -> SecretNames {
+        SecretNames([Redaction::default(), Redaction::of_setting(words)])
+    }
+
+    /// Whether values with this name are secret. A hyphen counts as an underscore.
+    pub(crate) fn has(&self, name: &[u8]) -> bool {
+        let name = String::from_utf8_lossy(name).replace('-', "_");
+        self.0.iter().any(|words| words.is_secret(&name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn order(count: usize) -> RecordOrder {
+        RecordOrder { count, limit: Duration::from_mins(1), ..RecordOrder::default() }
+    }
+
+    fn record(to: &Arc<Recordings>, path: &str, body: usize, status: u16) {
+        if to.hold(path.as_bytes()).is_none() {
+            return;
+        }
+        let body = vec![0; body];
+        let input = RecordedInput { target: path.to_owned(), body, ..RecordedInput::default() };
+        let draft = to.draft("", Some(input)).expect("a draft");
+        draft.finish(status, End::Completed);
+    }
+
+    fn targets(of: &Recordings) -> Vec<String> {
+        of.all().iter().map(|recorded| recorded.input.target.clone()).collect()
+    }
+
+    #[test]
+    fn star_of_a_path_pattern_matches_any_characters() {
+        for (pattern, path, expected) in [
+            ("/", "/", true),
+            ("/", "/a", false),
+            ("/api/*", "/api/", true),
+            ("/api/*", "/api/a/b", true),
+            ("/api/*", "/ap", false),
+            ("*/edit", "/a/edit/edit", true),
+            ("*/edit", "/a/edit/x", false),
+            ("/a*b*c", "/aXbXbXc", true),
+            ("/a*b*c", "/aXbXbX", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "/", false),
+        ] {
+            assert_eq!(matches(pattern.as_bytes(), path.as_bytes()), expected, "{pattern} {path}");
+        }
+    }
+
+    #[test]
+    fn recording_ends_after_its_number_of_requests() {
+        let recordings = Arc::new(Recordings::default());
+        record(&recordings, "/before", 0, 200);
+        recordings.begin(RecordOrder { path: Some("/a*".to_owned()), ..order(2) });
+        for path in ["/a1", "/b", "/a2", "/a3"] {
+            record(&recordings, path, 0, 200);
+        }
+        assert_eq!(targets(&recordings), ["/a1", "/a2"]);
+        assert_eq!((recordings.state(), recordings.is_on()), (None, false));
+        assert!(!recordings.stop());
+        let ids: Vec<_> = recordings.all().iter().map(|recorded| recorded.id).collect();
+        assert_eq!(ids, [1, 2]);
+        assert_eq!(recordings.remove(Some(7)), 0);
+        assert_eq!(recordings.remove(Some(1)), 1);
+        assert_eq!(recordings.remove(None), 1);
+    }
+
+    #[test]
+    fn failed_requests_are_kept_by_status_or_end() {
+        let recordings = Arc::new(Recordings::default());
+        recordings.begin(RecordOrder { is_failed: true, ..order(10) });
+        record(&recordings, "/good", 0, 200);
+        record(&recordings, "/bad", 0, 500);
+        assert_eq!(targets(&recordings), ["/bad"]);
+    }
+
+    #[test]
+    fn recording_ends_after_its_time() {
+        let recordings = Arc::new(Recordings::default());
+        recordings.begin(RecordOrder { limit: Duration::ZERO, ..order(10) });
+        assert!(recordings.is_on());
+        record(&recordings, "/late", 0, 200);
+        assert_eq!((targets(&recordings).len(), recordings.is_on()), (0, false));
+    }
+
+    #[test]
+    fn total_size_is_limited_and_oldest_are_dropped() {
+        let recordings = Arc::new(Recordings::default());
+        recordings.begin(order(RECORDED_REQUESTS_MAX));
+        for _ in 0..100 {
+            record(&recordings, "/", RECORDED_BODY_BYTES_MAX, 200);
+        }
+        let kept = recordings.all();
+        assert!(kept.len() < 64 && kept.last().is_some_and(|last| last.id == 100));
+        assert!(recordings.store().bytes <= TOTAL_BYTES_MAX);
+    }
+
+    #[test]
+    fn number_of_held_requests_is_limited_and_falls_again() {
+        let recordings = Arc::new(Recordings::default());
+        recordings.begin(order(10));
+        let mut drafts: Vec<_> = Vec::new();
+        while recordings.hold(b"/").is_some() {
+            drafts.extend(recordings.draft("", Some(RecordedInput::default())));
+        }
+        assert_eq!(drafts.len(), HELD_MAX);
+        drafts.clear();
+        assert_eq!(recordings.store().held, 0);
+        assert!(recordings.hold(b"/").is_some());
+        assert!(recordings.draft("", None).is_none());
+        assert_eq!(recordings.store().held, 0);
+    }
+
+    #[test]
+    fn tap_keeps_the_start_of_a_body_and_hashes_all() {
+        let tap = ResponseTap::default();
+        tap.add(b"nothing yet");
+        assert_eq!(tap.take(), None);
+        tap.begin(200, b"A: b=c\nSet-cookie: sid=7; path=/\n", b"first");
+        tap.add(&vec![b'x'; RECORDED_BODY_BYTES_MAX]);
+        tap.complete();
+        let response = tap.take().expect("a response");
+        assert_eq!(response.body.len(), RECORDED_BODY_BYTES_MAX);
+        assert_eq!(response.bytes as usize, RECORDED_BODY_BYTES_MAX + 5);
+        assert!(response.is_complete && response.hash != [0; 32]);
+        let head = String::from_utf8_lossy(&response.head);
+        assert_eq!(head, "A: b=c\nSet-cookie: sid=(redacted)\n");
+    }
+}

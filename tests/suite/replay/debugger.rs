@@ -1,0 +1,69 @@
+//! A replay under Xdebug's step debugger: a breakpoint is hit, with the recorded input.
+
+use super::{MODELS, Model, builder, record, recorded, samovar};
+use samovar_testkit::http::Request;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+
+/// Folder of PHP's extensions.
+fn has_xdebug() -> bool {
+    let folders = ["/usr/lib/php/20220829/xdebug.so"];
+    folders.iter().any(|file| Path::new(file).exists())
+}
+
+/// A debugger's end of DBGp: <https://xdebug.org/docs/dbgp>.
+struct Debugger {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+}
+
+impl Debugger {
+    /// Reads a packet: its length, a zero byte, XML, a zero byte.
+    fn packet(&mut self) -> String {
+        let mut bytes = Vec::new();
+        self.reader.read_until(0, &mut bytes).expect("a length");
+        bytes.clear();
+        self.reader.read_until(0, &mut bytes).expect("a packet");
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn command(&mut self, words: &str) -> String {
+        self.stream.write_all(format!("{words}\0").as_bytes()).expect("a connection");
+        self.packet()
+    }
+}
+
+#[test]
+fn breakpoint_is_hit_in_each_model() {
+    assert!(has_xdebug(), "install php8.2-xdebug");
+    for model in MODELS {
+        let server = builder(model).start();
+        record(&server, &["--count", "1"]);
+        server.client().request(&Request::post("/page?number=4711", "a=1"));
+        recorded(&server, 1);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+        let flag = format!("--xdebug={}", listener.local_addr().expect("an address"));
+        std::thread::scope(|scope| {
+            let replay = scope.spawn(|| samovar(&server, &["replay", "1", &flag]));
+            let (stream, _) = listener.accept().expect("Xdebug connects");
+            let reader = BufReader::new(stream.try_clone().expect("a copy"));
+            let mut debugger = Debugger { stream, reader };
+            let init = debugger.packet();
+            assert!(init.contains("<init"), "{model:?} {init}");
+            let set = debugger.command("breakpoint_set -i 1 -t call -m strtok");
+            assert!(set.contains("id="), "{model:?} {set}");
+            let hit = debugger.command("run -i 2");
+            assert!(hit.contains("status=\"break\""), "{model:?} {hit}");
+            let number = debugger.command("eval -i 3 -- JF9HRVRbJ251bWJlciddOw==");
+            // 4711 in base64, or as a number of a string.
+            assert!(number.contains("NDcxMQ==") || number.contains("4711"), "{model:?} {number}");
+            debugger.command("detach -i 4");
+            let output = replay.join().expect("a replay");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{model:?} {text}");
+            assert!(text.contains("an image of its own"), "{model:?} {text}");
+        });
+    }
+    let _ = Model::Script;
+}
