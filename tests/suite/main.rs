@@ -50,6 +50,7 @@ mod queues;
 mod releases;
 mod relink;
 mod reload;
+mod replay;
 mod request_accounting;
 mod response_isolation;
 mod sandbox;

@@ -89,9 +89,11 @@ pub struct SpareOrder {
     /// The worker needs a template and an image of its own, which are booted for it.
     pub own: Option<OwnTemplate>,
     /// Receives the worker's process id when it waits for a request, or the reason for a failure.
-    /// Called once, on the supervisor's thread; must not block.
-    pub ready: Box<dyn FnOnce(Result<i32, String>) + Send>,
+    pub ready: SpareReady,
 }
+
+/// Called once, on the supervisor's thread; must not block.
+pub type SpareReady = Box<dyn FnOnce(Result<i32, String>) + Send>;
 
 impl std::fmt::Debug for SpareOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -53,7 +53,7 @@ pub use consoles::{ConsoleLine, ConsoleState, Elsewhere, OUTPUT_TARGET};
 pub use end::{Ended, Failed};
 pub use handle::{
     Command, Gate, GateDone, Handle, Probe, ProbeDone, Published, Reload, ReloadDone, Report,
-    SpareOrder, WorkerLine,
+    SpareOrder, SpareReady, WorkerLine,
 };
 pub use limits::ProcessLimits;
 pub use news::News;

@@ -116,8 +116,8 @@ fn span(text: &str) -> Result<Duration, String> {
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     let is_given =
-        |name: &&str| matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
-    let condition = CONDITIONS.into_iter().find(|name| is_given(&name));
+        |name: &str| matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
+    let condition = CONDITIONS.into_iter().find(|name| is_given(name));
     let name = matches.get_one::<String>("action").map(String::as_str);
     let name = name.unwrap_or(if condition.is_some() { "start" } else { "ls" });
     let action = ACTIONS.iter().find(|(known, _)| *known == name).map(|(_, action)| *action);

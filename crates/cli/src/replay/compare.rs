@@ -44,15 +44,12 @@ impl Mask {
         let mut masked = Vec::with_capacity(line.len());
         let mut at = 0;
         while at < line.len() {
-            match self.end(&line[at..]).filter(|end| *end > 0) {
-                Some(end) => {
-                    masked.extend_from_slice(MASKED);
-                    at += end;
-                }
-                None => {
-                    masked.push(line[at]);
-                    at += 1;
-                }
+            if let Some(end) = self.end(&line[at..]).filter(|end| *end > 0) {
+                masked.extend_from_slice(MASKED);
+                at += end;
+            } else {
+                masked.push(line[at]);
+                at += 1;
             }
         }
         masked

@@ -304,7 +304,7 @@ impl Control {
         let beside = self.beside.iter().map(|control| Arc::new(control.of_pool())).collect();
         let (called, together) = (Arc::clone(&self.called), Arc::clone(&self.together));
         let recordings = Arc::clone(&self.recordings);
-        Control { together, called, recordings, beside, ..Control::of_thread(self.log.clone()) }
+        Control { together, recordings, called, beside, ..Control::of_thread(self.log.clone()) }
     }
 
     /// Applies the changes requested by other threads. The lock is held meanwhile, so that a

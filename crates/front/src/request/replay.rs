@@ -23,6 +23,9 @@ use std::time::{Duration, Instant};
 /// Maximum run time of a replay that a debugger may stop.
 const DEBUGGED: Duration = Duration::from_hours(24);
 
+/// Cookie that starts Xdebug's session. Xdebug looks for it in each request, also below a boot.
+const TRIGGER: &[u8] = b"XDEBUG_TRIGGER=samovar";
+
 /// A replay to run.
 pub struct ReplayOrder {
     /// The request.
@@ -162,9 +165,15 @@ fn encode(order: &ReplayOrder, setup: &Setup, script: &Script) -> Result<Vec<u8>
     if order.refuses_network {
         flags |= FLAG_NO_NETWORK;
     }
+    // Of the cookies in `headers`, PHP reads only the field.
+    let debugged = order.is_debugged.then(|| match head.cookie {
+        Some(cookies) => [cookies, b"; ", TRIGGER].concat(),
+        None => TRIGGER.to_vec(),
+    });
     let head = RequestHead {
         script_filename: &script.filename,
         document_root: setup.site.root.as_os_str().as_bytes(),
+        cookie: debugged.as_deref().or(head.cookie),
         flags,
         ..head
     };

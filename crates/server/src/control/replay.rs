@@ -239,14 +239,14 @@ fn pool<'a>(
     found.ok_or_else(|| format!("there is no pool `{}` any more", name.escape_debug()))
 }
 
-/// Directives that start Xdebug's step debugger in each request.
+/// Directives that let a cookie of the request start Xdebug's step debugger. The boot has no session.
 fn xdebug(address: &str) -> Vec<(String, String)> {
     let (host, port) = address.rsplit_once(':').unwrap_or((address, "9003"));
     let host = host.trim_start_matches('[').trim_end_matches(']');
     [
         ("zend_extension", "xdebug.so"),
         ("xdebug.mode", "debug"),
-        ("xdebug.start_with_request", "yes"),
+        ("xdebug.start_with_request", "trigger"),
         ("xdebug.discover_client_host", "0"),
         ("xdebug.client_host", host),
         ("xdebug.client_port", port),

@@ -83,8 +83,11 @@ fn not_understood(line: &str) -> String {
 /// Returns whether a request changes the server's state, or returns a secret.
 fn is_order(request: &Request) -> bool {
     match request {
-        Request::Stop | Request::Reload(_) | Request::Upgrade(_) => true,
-        Request::Record(_) | Request::Replay(_) => true,
+        Request::Stop
+        | Request::Reload(_)
+        | Request::Upgrade(_)
+        | Request::Record(_)
+        | Request::Replay(_) => true,
         Request::Calls(question) => question.sign_s.is_some(),
         Request::Canary(question) => question.action != CanaryAction::Status,
         Request::Queue(question) => question.action.is_order(),

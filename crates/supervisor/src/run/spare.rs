@@ -7,7 +7,7 @@
 
 use super::pool::Supervisor;
 use crate::generation::{Generation, Readiness};
-use crate::handle::SpareOrder;
+use crate::handle::{SpareOrder, SpareReady};
 use crate::workers::Event;
 use samovar_ring::{DesiredState, WorkerState};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub(super) struct Spare {
     templates: u64,
     since: Instant,
     /// Taken when the worker is ready.
-    ready: Option<Box<dyn FnOnce(Result<i32, String>) + Send>>,
+    ready: Option<SpareReady>,
 }
 
 impl Supervisor {
