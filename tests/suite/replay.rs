@@ -53,7 +53,7 @@ fn builder(model: Model) -> Start {
         }
         Model::Resident => format!("<?php Samovar\\serve(function () {{ {HANDLER} }});"),
     };
-    Server::script(&php).workers(1)
+    Server::script(&php).workers(1).define("display_errors", "0")
 }
 
 fn samovar(server: &Server, words: &[&str]) -> Output {
@@ -253,7 +253,7 @@ fn network_is_refused_unless_the_method_is_safe() {
             let (_, response) = replay(&server, &[&[id], flags].concat());
             (base64(&response["response"]["body"]), response["network_refused"].as_bool())
         };
-        let refused = ("[\"error 13\",null]".to_owned(), Some(true));
+        let refused = ("[\"error 13\",false]".to_owned(), Some(true));
         let allowed = (allowed.to_owned(), Some(false));
         assert_eq!(body("1", &[]), allowed, "{model:?}");
         assert_eq!(body("2", &["--network", "allow"]), allowed, "{model:?}");
@@ -300,7 +300,7 @@ fn limits_and_wrong_commands_have_clear_errors() {
         (&["record", "stop"], 1, "there is no recording"),
         (&["record", "--count", "0"], 1, "--count takes 1 to 1000"),
         (&["record", "--for", "48h"], 1, "--for takes 1s to 24h"),
-        (&["record", "show"], 2, "ID"),
+        (&["record", "show"], 2, "needs an ID"),
         (&["record", "stop", "3"], 2, "takes no ID"),
         (&["record", "ls", "--failed"], 2, "does not take --failed"),
         (&["replay", "1", "--mask", "*"], 2, "matches everything"),

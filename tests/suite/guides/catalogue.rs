@@ -49,6 +49,7 @@ const EXPLAINING: &[&str] = &[
     "guide/queues",
     "guide/queues-in-frameworks",
     "guide/profiling",
+    "guide/record-and-replay",
     "guide/releases",
     "guide/resident-model",
     "guide/schedules",

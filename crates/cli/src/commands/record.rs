@@ -82,7 +82,6 @@ fn define() -> Command {
             Arg::new("id")
                 .value_name("ID")
                 .value_parser(value_parser!(u64))
-                .required_if_eq("action", "show")
                 .help("Number of a recorded request"),
         )
         .arg(value("path", "PATTERN", "Record requests of this path; `*` matches any characters"))
@@ -133,6 +132,11 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
         return Err(Early::Wrong(format!(
             "samovar: `record {name}` takes no ID\nhint: it is for `record show` and `record rm`"
         )));
+    }
+    if id.is_none() && action == RecordAction::Show {
+        return Err(Early::Wrong(
+            "samovar: `record show` needs an ID\nhint: `samovar record ls` lists them".to_owned(),
+        ));
     }
     let span: Option<&Duration> = matches.get_one("for");
     let slow: Option<&Duration> = matches.get_one("slow");

@@ -21,7 +21,7 @@ pub const RECORDED_REQUESTS_MAX: usize = 1_000;
 /// Maximum size of all recorded requests together, bytes. The oldest ones are dropped.
 const TOTAL_BYTES_MAX: usize = 16 << 20;
 /// Maximum number of requests whose input is held until their end.
-const HELD_MAX: usize = 256;
+const HELD_MAX: usize = 64;
 /// Assumed size of a recorded request without its texts, bytes.
 const BASE_BYTES: usize = 512;
 

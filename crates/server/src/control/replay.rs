@@ -34,6 +34,8 @@ const SPARE_LIMIT: Duration = Duration::from_mins(3);
 const RUN_LIMIT: Duration = Duration::from_hours(25);
 /// Timeout for the call graph, which its worker has already sent.
 const GRAPH_LIMIT: Duration = Duration::from_secs(5);
+/// Maximum number of graphs of a boot: more than the socket holds.
+const BOOT_GRAPHS_MAX: usize = 1_000;
 const GRAPH_LOOK: Duration = Duration::from_millis(10);
 
 /// Carries out an action on recorded requests.
@@ -188,12 +190,19 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
     };
     let is_app = decode(&input.head).is_some_and(|(head, _)| head.flags & FLAG_APP != 0);
     let graphs = question.trace.then(GraphReader::start).transpose()?;
+    let define = question.xdebug.as_deref().map(xdebug).transpose()?;
     let own = (question.trace || is_debugged).then(|| OwnTemplate {
         graphs: graphs.as_ref().map(|graphs| Arc::clone(&graphs.end)),
-        define: question.xdebug.as_deref().map(xdebug).unwrap_or_default(),
+        define: define.unwrap_or_default(),
     });
     let has_own_image = own.is_some();
     let spare = Spare::start(supervisor, !is_app, own)?;
+    if is_debugged && !has_xdebug(spare.pid) {
+        return Err("Xdebug is not loaded\nhint: install it for this PHP, such as Debian's \
+             php8.2-xdebug; see also the server's log"
+            .to_owned());
+    }
+    graphs.iter().for_each(GraphReader::forget);
     let (tell, told) = channel();
     front.replay(ReplayOrder {
         recorded: Arc::clone(&recorded),
@@ -203,7 +212,7 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
         done: Box::new(move |result| drop(tell.send(result))),
     });
     let replayed = receive(&told, RUN_LIMIT)?.map_err(|error| error.to_string())?;
-    let graph = graphs.as_ref().map_or(Value::Null, GraphReader::read);
+    let graph = graphs.map_or(Ok(Value::Null), GraphReader::read)?;
     let pid = spare.pid;
     drop(spare);
     Ok(ReplayResponse {
@@ -239,20 +248,38 @@ fn pool<'a>(
     found.ok_or_else(|| format!("there is no pool `{}` any more", name.escape_debug()))
 }
 
-/// Directives that let a cookie of the request start Xdebug's step debugger. The boot has no session.
-fn xdebug(address: &str) -> Vec<(String, String)> {
-    let (host, port) = address.rsplit_once(':').unwrap_or((address, "9003"));
+/// Returns directives that let a cookie of the request start Xdebug's step debugger. The boot has
+/// no session.
+fn xdebug(address: &str) -> Result<Vec<(String, String)>, String> {
+    let wrong = || {
+        format!(
+            "`{}` is not the address of a debugger\nhint: it is a host and a port, such as \
+             `127.0.0.1:9003`",
+            address.escape_debug()
+        )
+    };
+    let (host, port) = address.rsplit_once(':').ok_or_else(wrong)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    [
+    let is_of_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':');
+    let is_valid = !host.is_empty() && host.chars().all(is_of_host);
+    if !is_valid || port.parse::<u16>().map_or(true, |port| port == 0) {
+        return Err(wrong());
+    }
+    let define = [
         ("zend_extension", "xdebug.so"),
         ("xdebug.mode", "debug"),
         ("xdebug.start_with_request", "trigger"),
         ("xdebug.discover_client_host", "0"),
         ("xdebug.client_host", host),
         ("xdebug.client_port", port),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into()
+    ];
+    Ok(define.map(|(name, value)| (name.to_owned(), value.to_owned())).into())
+}
+
+/// Whether Xdebug is mapped in that process; true if that is unknown.
+fn has_xdebug(pid: i32) -> bool {
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
+    maps.map_or(true, |maps| maps.contains("xdebug.so"))
 }
 
 /// A worker for one replay. Ends it when dropped.
@@ -285,40 +312,50 @@ impl Drop for Spare<'_> {
 /// Receives the call graph of a replay.
 struct GraphReader {
     end: Arc<GraphEnd>,
-    calls: Calls,
+    ours: GraphEnd,
 }
 
 impl GraphReader {
     fn start() -> Result<GraphReader, String> {
-        let failed = |error: std::io::Error| format!("cannot receive a call graph: {error}");
-        let (end, ours): (GraphEnd, GraphEnd) = samovar_channel::pair().map_err(failed)?;
+        let pair: (GraphEnd, GraphEnd) =
+            samovar_channel::pair().map_err(|error| no_graph(&error))?;
+        Ok(GraphReader { end: Arc::new(pair.0), ours: descriptors::put_high(pair.1) })
+    }
+
+    /// Drops the graphs of the boot: its requests are traced too.
+    fn forget(&self) {
+        for _ in 0..BOOT_GRAPHS_MAX {
+            if !matches!(self.ours.hear_now(), Ok(Some(_))) {
+                return;
+            }
+        }
+    }
+
+    /// Returns the graph; null: there is none, for example because the worker has died.
+    fn read(self) -> Result<Value, String> {
         let calls = Calls::start(CallsOptions {
-            graphs: vec![(String::new(), descriptors::put_high(ours))],
+            graphs: vec![(String::new(), self.ours)],
             path: None,
             bytes_max: 0,
             trouble: Box::new(|trouble| tracing::warn!("{trouble}")),
             handover_gate: samovar_insight::HandoverGate::default(),
         });
-        Ok(GraphReader { end: Arc::new(end), calls: calls.map_err(failed)? })
-    }
-
-    /// Returns the graph; null: there is none, for example because the worker has died.
-    fn read(&self) -> Value {
+        let calls = calls.map_err(|error| no_graph(&error))?;
         let since = Instant::now();
-        while since.elapsed() < GRAPH_LIMIT {
-            if let Ok(selected) = self.calls.select("", None, None)
-                && selected.graph.requests > 0
-            {
-                return serde_json::to_value(&selected.graph).unwrap_or_default();
+        let mut graph = Value::Null;
+        while graph.is_null() && since.elapsed() < GRAPH_LIMIT {
+            match calls.select("", None, None) {
+                Ok(selected) if selected.graph.requests > 0 => {
+                    graph = serde_json::to_value(&selected.graph).unwrap_or_default();
+                }
+                _ => std::thread::sleep(GRAPH_LOOK),
             }
-            std::thread::sleep(GRAPH_LOOK);
         }
-        Value::Null
+        calls.finish();
+        Ok(graph)
     }
 }
 
-impl Drop for GraphReader {
-    fn drop(&mut self) {
-        self.calls.finish();
-    }
+fn no_graph(error: &std::io::Error) -> String {
+    format!("cannot receive a call graph: {error}")
 }

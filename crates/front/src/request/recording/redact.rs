@@ -286,7 +286,7 @@ mod tests {
         let json = "application/json; charset=utf-8";
         check(
             json,
-            r#"{"user":{"token":[1,2]},"n":[{"PIN":7}]}"#,
+            r#"{"n":[{"PIN":7}],"user":{"token":[1,2]}}"#,
             r#"{"n":[{"PIN":"(redacted)"}],"user":{"token":"(redacted)"}}"#,
             &["member PIN", "member token"],
         );
