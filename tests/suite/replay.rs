@@ -283,6 +283,23 @@ fn call_graph_of_a_replay_has_its_functions() {
 }
 
 #[test]
+fn profile_of_a_replay_has_its_functions() {
+    for model in MODELS {
+        let server = builder(model).start();
+        record(&server, &["--count", "1"]);
+        server.get("/slow");
+        recorded(&server, 1);
+        let text = done(&samovar(&server, &["replay", "1", "--profile"]));
+        assert!(text.contains("usleep") && text.contains("the serving image"), "{model:?} {text}");
+        let file = server.folder().join("flames.svg");
+        let output = samovar(&server, &["replay", "1", "--profile", "-o", &file.to_string_lossy()]);
+        done(&output);
+        let svg = std::fs::read_to_string(&file).expect("a picture");
+        assert!(svg.contains("<svg") && svg.contains("usleep"), "{model:?}");
+    }
+}
+
+#[test]
 fn limits_and_wrong_commands_have_clear_errors() {
     let server = builder(Model::Script).start();
     let body = "x".repeat(300_000);
@@ -304,6 +321,8 @@ fn limits_and_wrong_commands_have_clear_errors() {
         (&["record", "stop", "3"], 2, "takes no ID"),
         (&["record", "ls", "--failed"], 2, "does not take --failed"),
         (&["replay", "1", "--mask", "*"], 2, "matches everything"),
+        (&["replay", "1", "-o", "x.svg"], 2, "needs --trace or --profile"),
+        (&["replay", "1", "--xdebug=host"], 1, "too long to be recorded"),
         (&["replay", "1", "--xdebug", "--network", "refuse"], 2, "needs network"),
     ] {
         let output = samovar(&server, words);

@@ -1,8 +1,10 @@
 //! `samovar replay`: runs a recorded request of a running server again, and compares the responses.
 //!
-//! Queries the control socket. `compare.rs` compares the responses.
+//! Queries the control socket. `compare.rs` compares the responses, `costs.rs` formats the call
+//! graph or the profile.
 
 mod compare;
+mod costs;
 
 use crate::arguments::{control, control_arguments, json_argument};
 use crate::commands::record::decoded;
@@ -12,8 +14,8 @@ use crate::usage_error::Early;
 use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use compare::{Compared, Mask};
+use costs::Costs;
 use samovar_config::Sources;
-use samovar_profile::calls::{Graph, export};
 use samovar_server::{Predecessor, terminal};
 use samovar_wire::{Refused, ReplayNetwork, ReplayQuestion, ReplayResponse, Request};
 use std::fmt::Write as _;
@@ -27,9 +29,6 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
 const DIFFERS: u8 = 1;
 /// Timeout for the response: a debugger may stop the script.
 const RESPONSE_LIMIT: Duration = Duration::from_hours(25);
-const NS_PER_MS: f64 = 1_000_000.0;
-/// Number of functions in the table of a call graph.
-const FUNCTIONS_MAX: usize = 15;
 
 const HELP: &str = "\
 Runs a recorded request again: in a process that serves no other request, forked from the image of
@@ -43,6 +42,8 @@ Examples:
   samovar replay 3 --network allow                    with connections to databases
   samovar replay 3 --trace                            show the functions that it calls
   samovar replay 3 --trace -o cart.callgrind          a file for KCachegrind
+  samovar replay 3 --profile                          show the functions that take its time
+  samovar replay 3 --profile -o cart.svg              a flame graph
   samovar replay 3 --xdebug                           connect Xdebug to an IDE at port 9003
   samovar replay 3 --body -                           print the body of the response
 
@@ -90,6 +91,13 @@ fn define() -> Command {
                 .help("Show the functions that the request calls"),
         )
         .arg(
+            Arg::new("profile")
+                .long("profile")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["trace", "xdebug"])
+                .help("Show the functions that take its time, from samples of 1 ms"),
+        )
+        .arg(
             Arg::new("xdebug")
                 .long("xdebug")
                 .value_name("HOST:PORT")
@@ -111,10 +119,13 @@ fn define() -> Command {
                 .value_parser(value_parser!(PathBuf)),
         )
         .arg(
-            value("output", "FILE", "Write the call graph to a file: callgrind, xhprof or JSON")
-                .short('o')
-                .requires("trace")
-                .value_parser(value_parser!(PathBuf)),
+            value(
+                "output",
+                "FILE",
+                "Write the call graph or the profile to a file; its extension selects the format",
+            )
+            .short('o')
+            .value_parser(value_parser!(PathBuf)),
         )
 }
 
@@ -128,11 +139,18 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
         id: matches.get_one("id").copied().unwrap_or(0),
         network,
         trace: matches.get_flag("trace"),
+        profile: matches.get_flag("profile"),
         xdebug: matches.get_one("xdebug").cloned(),
     };
     if question.xdebug.is_some() && network == ReplayNetwork::Refuse {
         return Err(Early::Wrong(
             "samovar: a debugger needs network traffic\nhint: drop `--network refuse`".to_owned(),
+        ));
+    }
+    if matches.contains_id("output") && !question.trace && !question.profile {
+        return Err(Early::Wrong(
+            "samovar: --output needs --trace or --profile\nhint: --body FILE writes the response"
+                .to_owned(),
         ));
     }
     let masks = matches.get_many::<String>("mask").into_iter().flatten();
@@ -181,9 +199,9 @@ impl Run for Replay {
             Some(_) => write(self.body.as_deref(), &body)?,
             None => {}
         }
-        let graph = self.graph(&response)?;
-        if let (Some(file), Some(graph)) = (&self.output, &graph) {
-            write(Some(file), &exported(file, graph)?)?;
+        let costs = self.costs(&response)?;
+        if let (Some(file), Some(costs)) = (&self.output, &costs) {
+            write(Some(file), &costs.exported(file, &response.recorded.target)?)?;
         }
         if self.json {
             let mut all = serde_json::to_value(&response)?;
@@ -191,24 +209,19 @@ impl Run for Replay {
             all["differences"] = compared.lines().into();
             terminal::print(&format!("{all}\n"))?;
         } else if self.body.as_deref() != Some(Path::new("-")) {
-            let graph = graph.filter(|_| self.output.is_none());
-            terminal::print(&text(&response, &compared, graph.as_ref()))?;
+            let costs = costs.filter(|_| self.output.is_none());
+            terminal::print(&text(&response, &compared, costs.as_ref()))?;
         }
         Ok(ExitCode::from(if compared.is_same() { 0 } else { DIFFERS }))
     }
 }
 
 impl Replay {
-    fn graph(&self, response: &ReplayResponse) -> Result<Option<Graph>> {
-        if !self.question.trace {
-            return Ok(None);
+    fn costs(&self, response: &ReplayResponse) -> Result<Option<Costs>> {
+        if self.question.trace {
+            return Costs::of_graph(&response.graph).map(Some);
         }
-        let why = "there is no call graph\nhint: the worker may have died; see the server's log";
-        let graph: Graph = serde_json::from_value(response.graph.clone()).context(why)?;
-        if !graph.is_sound() {
-            bail!(why);
-        }
-        Ok(Some(graph))
+        self.question.profile.then(|| Costs::of_profile(&response.profile)).transpose()
     }
 }
 
@@ -219,20 +232,7 @@ fn write(file: Option<&Path>, bytes: &[u8]) -> Result<()> {
     })
 }
 
-fn exported(file: &Path, graph: &Graph) -> Result<Vec<u8>> {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    match name.rsplit_once('.').map(|(_, end)| end) {
-        _ if name.contains("callgrind") => Ok(export::callgrind(graph).into_bytes()),
-        Some("xhprof") => Ok(export::serialized(&export::xhprof(graph))),
-        Some("json") => Ok(serde_json::to_vec(graph)?),
-        _ => bail!(
-            "cannot infer the format from the file name `{name}`\nhint: use a name with \
-             `callgrind`, .xhprof or .json"
-        ),
-    }
-}
-
-fn text(response: &ReplayResponse, compared: &Compared, graph: Option<&Graph>) -> String {
+fn text(response: &ReplayResponse, compared: &Compared, costs: Option<&Costs>) -> String {
     let recorded = &response.recorded;
     let one_line = |text: &str| samovar_log::printable(text).into_owned();
     let image = if response.has_own_image { "an image of its own" } else { "the serving image" };
@@ -257,8 +257,8 @@ fn text(response: &ReplayResponse, compared: &Compared, graph: Option<&Graph>) -
     if let Some(lost) = &response.lost {
         let _ = writeln!(text, "  failure   {}", one_line(lost));
     }
-    if let Some(graph) = graph {
-        text.push_str(&functions(graph));
+    if let Some(costs) = costs {
+        text.push_str(&costs.table());
     }
     for line in compared.lines() {
         let _ = writeln!(text, "{}", one_line(&line));
@@ -271,23 +271,5 @@ fn text(response: &ReplayResponse, compared: &Compared, graph: Option<&Graph>) -
              --with-secrets to keep them\n"
         }
     });
-    text
-}
-
-/// Returns the functions with the longest time of their own.
-fn functions(graph: &Graph) -> String {
-    use samovar_profile::calls::table::{Order, rows};
-    let mut text = format!("\n{:>9} {:>11} {:>11}  function\n", "calls", "own ms", "with callees");
-    for row in rows(graph, &Graph::default(), Order::default()).iter().take(FUNCTIONS_MAX) {
-        let _ = writeln!(
-            text,
-            "{:>9} {:>11.3} {:>11.3}  {}",
-            row.calls,
-            row.own / NS_PER_MS,
-            row.total / NS_PER_MS,
-            samovar_log::printable(&row.function.name)
-        );
-    }
-    text.push('\n');
     text
 }

@@ -351,7 +351,7 @@ mod tests {
         }
         for network in [ReplayNetwork::Auto, ReplayNetwork::Refuse] {
             let xdebug = Some("127.0.0.1:9003".to_owned());
-            let question = ReplayQuestion { id: 3, network, xdebug, trace: true };
+            let question = ReplayQuestion { id: 3, network, xdebug, trace: true, profile: true };
             requests.push(Request::Replay(Box::new(question)));
         }
         assert!(matches!("record".parse(), Ok(Request::Record(_))), "a person asks so");

@@ -176,6 +176,8 @@ pub struct ReplayQuestion {
     pub network: ReplayNetwork,
     /// Record the call graph.
     pub trace: bool,
+    /// Sample the stacks.
+    pub profile: bool,
     /// Host and port of a client of Xdebug's step debugger.
     pub xdebug: Option<String>,
 }
@@ -210,6 +212,8 @@ pub struct ReplayResponse {
     pub has_own_image: bool,
     /// Call graph; null: there is none.
     pub graph: Value,
+    /// Packed profile; null: there is none.
+    pub profile: Value,
 }
 
 impl ReplayResponse {

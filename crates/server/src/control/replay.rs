@@ -4,6 +4,8 @@
 //! serving generation. With a call graph or a debugger, PHP must start with other settings: that
 //! worker comes from a template and an image of its own.
 
+mod stacks;
+
 use super::report::StatusSources;
 use crate::descriptors;
 use base64::Engine as _;
@@ -21,6 +23,7 @@ use samovar_wire::{
     RecordingStatus, ReplayNetwork, ReplayQuestion, ReplayResponse, ResponseCopy,
 };
 use serde_json::Value;
+use stacks::Stacks;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -203,6 +206,7 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
             .to_owned());
     }
     graphs.iter().for_each(GraphReader::forget);
+    let stacks = question.profile.then(|| Stacks::start(spare.pid)).transpose()?;
     let (tell, told) = channel();
     front.replay(ReplayOrder {
         recorded: Arc::clone(&recorded),
@@ -212,6 +216,7 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
         done: Box::new(move |result| drop(tell.send(result))),
     });
     let replayed = receive(&told, RUN_LIMIT)?.map_err(|error| error.to_string())?;
+    let profile = stacks.map_or(Value::Null, Stacks::finish);
     let graph = graphs.map_or(Ok(Value::Null), GraphReader::read)?;
     let pid = spare.pid;
     drop(spare);
@@ -225,6 +230,7 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
         pid,
         has_own_image,
         graph,
+        profile,
     })
 }
 
