@@ -351,6 +351,26 @@ fn conditions_select_requests() {
 }
 
 #[test]
+fn requests_of_pools_run_in_their_pool() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("index.php"), "<?php echo 'pool ', PHP_SAPI;").expect("it");
+    let pool = format!(
+        "[[pool]]\nname = 'api'\nmatch = '/api/*'\nroot = '{}'\nworkers = 1\n",
+        folder.path().display()
+    );
+    let server = builder(Model::Checkpoint).config(&pool).start();
+    record(&server, &["--count", "2"]);
+    let texts = ["/api/x", "/page"].map(|path| server.get(path).text());
+    let all = recorded(&server, 2);
+    assert_eq!(all[0]["pool"], "api");
+    for (id, text) in ["1", "2"].iter().zip(texts) {
+        let (code, response) = replay(&server, &[id]);
+        assert_eq!(code, Some(0), "{response:#}");
+        assert_eq!(base64(&response["response"]["body"]), text);
+    }
+}
+
+#[test]
 fn replay_after_a_reload_runs_the_new_release() {
     let server = builder(Model::Checkpoint).start();
     record(&server, &["--count", "1"]);

@@ -5,8 +5,8 @@
 //! `clients` serves several clients at once, `server` answers requests, `report` creates a status,
 //! `facts` the data for `samovar doctor`.
 //! `recent` has the counters of the last minutes, `storage` the free space of disks, `capacity` the
-//! use of cores. `replay` records requests and runs them again. The commands' end is in crates/cli. The file has mode 0600: a process that may
-//! write to it can stop the server.
+//! use of cores. `replay` records requests and runs them again. The commands' end is in crates/cli.
+//! The file has mode 0600: a process that may write to it can stop the server.
 
 pub(crate) mod capacity;
 pub(crate) mod clients;

@@ -69,8 +69,8 @@ pub enum Command {
     StopRun(u64, StopReason),
     /// Fork a worker for a replay.
     Spare(SpareOrder),
-    /// The replay has ended, or is not wanted any more: its worker exits.
-    EndSpare,
+    /// The replay with this id has ended, or is not wanted any more: its worker exits.
+    EndSpare(u64),
     /// Publish the state after all events that are pending now, then call this.
     Publish(Published),
     /// The front is draining: console workers may exit meanwhile, and nothing new is started.
@@ -84,6 +84,8 @@ pub enum Command {
 /// An order for a worker that is held back from all requests but a replay. It is forked like the
 /// workers of the serving generation, from the same image.
 pub struct SpareOrder {
+    /// Unique in the server.
+    pub id: u64,
     /// It is for scripts other than a resident front controller.
     pub script: bool,
     /// The worker needs a template and an image of its own, which are booted for it.
@@ -97,7 +99,7 @@ pub type SpareReady = Box<dyn FnOnce(Result<i32, String>) + Send>;
 
 impl std::fmt::Debug for SpareOrder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SpareOrder").field("script", &self.script).finish_non_exhaustive()
+        f.debug_struct("SpareOrder").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

@@ -236,7 +236,11 @@ impl Supervisor {
                         || self.one_shots.refuse(id);
                 }
                 Command::Spare(order) => self.begin_spare(order),
-                Command::EndSpare => self.end_spare("the replay was cancelled"),
+                Command::EndSpare(id) if self.spare.as_ref().is_some_and(|it| it.id == id) => {
+                    self.end_spare("the replay was cancelled");
+                }
+                // A reload has ended it already.
+                Command::EndSpare(_) => {}
                 Command::Publish(published) => self.awaits_publication.push(published),
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {

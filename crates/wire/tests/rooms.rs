@@ -25,6 +25,7 @@ fn modules_import_only_lower_ones() {
         "includes",
         "profile",
         "calls",
+        "record",
         "upgrade",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);

@@ -74,3 +74,31 @@ fn breakpoint_is_hit_in_each_model() {
         });
     }
 }
+
+/// A debugger may stop a replay for hours. The server does not depend on its end.
+#[test]
+fn stopped_replay_blocks_no_reload_and_no_visitor() {
+    let server = builder(super::Model::Checkpoint).start();
+    record(&server, &["--count", "1"]);
+    server.get("/time");
+    recorded(&server, 1);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let flag = format!("--xdebug={}", listener.local_addr().expect("an address"));
+    std::thread::scope(|scope| {
+        let replay = scope.spawn(|| samovar(&server, &["replay", "1", &flag, "--mask", "now=*"]));
+        let (stream, _) = listener.accept().expect("Xdebug connects");
+        let reader = BufReader::new(stream.try_clone().expect("a copy"));
+        let mut debugger = Debugger { stream, reader };
+        debugger.packet();
+        let second = samovar(&server, &["replay", "1"]);
+        let text = String::from_utf8_lossy(&second.stderr).into_owned();
+        assert!(text.contains("another replay is running"), "{text}");
+        assert_eq!(server.get("/page").status, 200);
+        server.reload().expect("a reload");
+        assert_eq!(server.get("/page").status, 200);
+        let third = samovar(&server, &["replay", "1", "--mask", "now=*"]);
+        assert_eq!(third.status.code(), Some(0), "{}", String::from_utf8_lossy(&third.stderr));
+        debugger.command("detach -i 1");
+        assert_eq!(replay.join().expect("a replay").status.code(), Some(0));
+    });
+}

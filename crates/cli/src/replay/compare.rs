@@ -8,7 +8,7 @@ use samovar_wire::{ReplayResponse, ResponseCopy};
 
 /// Headers about the time or the request, which are not compared.
 const IGNORED: [&str; 2] = ["date", "x-request-id"];
-/// Stands for a masked text.
+/// Replaces a masked text.
 const MASKED: &[u8] = b"(masked)";
 /// Maximum number of different lines that are shown, and their length.
 const LINES_MAX: usize = 10;

@@ -105,7 +105,7 @@ pub(super) async fn run(
 /// A request in the form in which a worker takes it.
 pub(super) struct Encoded<'a> {
     pub(super) head: &'a [u8],
-    /// What does not fit into the slot is fed while the worker reads.
+    /// A body that does not fit into the slot is fed while the worker reads.
     pub(super) body: &'a [u8],
     pub(super) lane: Lane,
     pub(super) terms: Terms,

@@ -5,10 +5,14 @@
 //! request is submitted. The others are checked at its end, so its input is held until then. While
 //! there is no recording, a request costs one relaxed load.
 
-use samovar_insight::{BLOT, End, Redaction};
-use std::cell::RefCell;
+mod tap;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use tap::ResponseTap;
+
+use samovar_insight::{End, Redaction};
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -104,74 +108,6 @@ pub struct RecordingState {
     pub left: usize,
     /// Time until it ends.
     pub remaining: Duration,
-}
-
-/// Reads a response while it is passed to the client.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ResponseTap(Rc<RefCell<Option<Tapped>>>);
-
-struct Tapped {
-    response: RecordedResponse,
-    hash: ring::digest::Context,
-}
-
-impl std::fmt::Debug for Tapped {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tapped").field("bytes", &self.response.bytes).finish_non_exhaustive()
-    }
-}
-
-impl ResponseTap {
-    /// Takes the head and the start of the body.
-    pub(crate) fn begin(&self, status: u16, head: &[u8], body: &[u8]) {
-        let hash = ring::digest::Context::new(&ring::digest::SHA256);
-        let head = without_cookies(head);
-        let response = RecordedResponse { status, head, ..RecordedResponse::default() };
-        self.0.replace(Some(Tapped { response, hash }));
-        self.add(body);
-    }
-
-    /// Takes the next bytes of the body.
-    pub(crate) fn add(&self, bytes: &[u8]) {
-        if let Some(Tapped { response, hash }) = &mut *self.0.borrow_mut() {
-            let room = RECORDED_BODY_BYTES_MAX.saturating_sub(response.body.len());
-            response.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-            response.bytes += bytes.len() as u64;
-            hash.update(bytes);
-        }
-    }
-
-    /// The body is complete.
-    pub(crate) fn complete(&self) {
-        if let Some(tapped) = &mut *self.0.borrow_mut() {
-            tapped.response.is_complete = true;
-        }
-    }
-
-    /// Returns the response, if there is one.
-    pub(crate) fn take(&self) -> Option<RecordedResponse> {
-        let Tapped { mut response, hash } = self.0.take()?;
-        response.hash.copy_from_slice(hash.finish().as_ref());
-        Some(response)
-    }
-}
-
-/// Replaces the values of cookies in the lines of a response's head. They differ in each response.
-fn without_cookies(head: &[u8]) -> Vec<u8> {
-    let mut all = Vec::with_capacity(head.len());
-    for line in head.split_inclusive(|byte| *byte == b'\n') {
-        let name = b"set-cookie:";
-        let is_cookie = line.get(..name.len()).is_some_and(|of| of.eq_ignore_ascii_case(name));
-        match line.iter().position(|byte| *byte == b'=').filter(|_| is_cookie) {
-            Some(equals) => {
-                all.extend_from_slice(&line[..=equals]);
-                all.extend_from_slice(BLOT.as_bytes());
-                all.push(b'\n');
-            }
-            None => all.extend_from_slice(line),
-        }
-    }
-    all
 }
 
 /// A request whose input is held until its end.
@@ -412,128 +348,5 @@ impl SecretNames {
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         let name = String::from_utf8_lossy(name).replace('-', "_");
         self.0.iter().any(|words| words.is_secret(&name))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn order(count: usize) -> RecordOrder {
-        RecordOrder { count, limit: Duration::from_mins(1), ..RecordOrder::default() }
-    }
-
-    fn record(to: &Arc<Recordings>, path: &str, body: usize, status: u16) {
-        if to.hold(path.as_bytes()).is_none() {
-            return;
-        }
-        let body = vec![0; body];
-        let input = RecordedInput { target: path.to_owned(), body, ..RecordedInput::default() };
-        let draft = to.draft("", Some(input)).expect("a draft");
-        draft.finish(status, End::Completed);
-    }
-
-    fn targets(of: &Recordings) -> Vec<String> {
-        of.all().iter().map(|recorded| recorded.input.target.clone()).collect()
-    }
-
-    #[test]
-    fn star_of_a_path_pattern_matches_any_characters() {
-        for (pattern, path, expected) in [
-            ("/", "/", true),
-            ("/", "/a", false),
-            ("/api/*", "/api/", true),
-            ("/api/*", "/api/a/b", true),
-            ("/api/*", "/ap", false),
-            ("*/edit", "/a/edit/edit", true),
-            ("*/edit", "/a/edit/x", false),
-            ("/a*b*c", "/aXbXbXc", true),
-            ("/a*b*c", "/aXbXbX", false),
-            ("*", "", true),
-            ("", "", true),
-            ("", "/", false),
-        ] {
-            assert_eq!(matches(pattern.as_bytes(), path.as_bytes()), expected, "{pattern} {path}");
-        }
-    }
-
-    #[test]
-    fn recording_ends_after_its_number_of_requests() {
-        let recordings = Arc::new(Recordings::default());
-        record(&recordings, "/before", 0, 200);
-        recordings.begin(RecordOrder { path: Some("/a*".to_owned()), ..order(2) });
-        for path in ["/a1", "/b", "/a2", "/a3"] {
-            record(&recordings, path, 0, 200);
-        }
-        assert_eq!(targets(&recordings), ["/a1", "/a2"]);
-        assert_eq!((recordings.state(), recordings.is_on()), (None, false));
-        assert!(!recordings.stop());
-        let ids: Vec<_> = recordings.all().iter().map(|recorded| recorded.id).collect();
-        assert_eq!(ids, [1, 2]);
-        assert_eq!(recordings.remove(Some(7)), 0);
-        assert_eq!(recordings.remove(Some(1)), 1);
-        assert_eq!(recordings.remove(None), 1);
-    }
-
-    #[test]
-    fn failed_requests_are_kept_by_status_or_end() {
-        let recordings = Arc::new(Recordings::default());
-        recordings.begin(RecordOrder { is_failed: true, ..order(10) });
-        record(&recordings, "/good", 0, 200);
-        record(&recordings, "/bad", 0, 500);
-        assert_eq!(targets(&recordings), ["/bad"]);
-    }
-
-    #[test]
-    fn recording_ends_after_its_time() {
-        let recordings = Arc::new(Recordings::default());
-        recordings.begin(RecordOrder { limit: Duration::ZERO, ..order(10) });
-        assert!(recordings.is_on());
-        record(&recordings, "/late", 0, 200);
-        assert_eq!((targets(&recordings).len(), recordings.is_on()), (0, false));
-    }
-
-    #[test]
-    fn total_size_is_limited_and_oldest_are_dropped() {
-        let recordings = Arc::new(Recordings::default());
-        recordings.begin(order(RECORDED_REQUESTS_MAX));
-        for _ in 0..100 {
-            record(&recordings, "/", RECORDED_BODY_BYTES_MAX, 200);
-        }
-        let kept = recordings.all();
-        assert!(kept.len() < 64 && kept.last().is_some_and(|last| last.id == 100));
-        assert!(recordings.store().bytes <= TOTAL_BYTES_MAX);
-    }
-
-    #[test]
-    fn number_of_held_requests_is_limited_and_falls_again() {
-        let recordings = Arc::new(Recordings::default());
-        recordings.begin(order(10));
-        let mut drafts: Vec<_> = Vec::new();
-        while recordings.hold(b"/").is_some() {
-            drafts.extend(recordings.draft("", Some(RecordedInput::default())));
-        }
-        assert_eq!(drafts.len(), HELD_MAX);
-        drafts.clear();
-        assert_eq!(recordings.store().held, 0);
-        assert!(recordings.hold(b"/").is_some());
-        assert!(recordings.draft("", None).is_none());
-        assert_eq!(recordings.store().held, 0);
-    }
-
-    #[test]
-    fn tap_keeps_the_start_of_a_body_and_hashes_all() {
-        let tap = ResponseTap::default();
-        tap.add(b"nothing yet");
-        assert_eq!(tap.take(), None);
-        tap.begin(200, b"A: b=c\nSet-cookie: sid=7; path=/\n", b"first");
-        tap.add(&vec![b'x'; RECORDED_BODY_BYTES_MAX]);
-        tap.complete();
-        let response = tap.take().expect("a response");
-        assert_eq!(response.body.len(), RECORDED_BODY_BYTES_MAX);
-        assert_eq!(response.bytes as usize, RECORDED_BODY_BYTES_MAX + 5);
-        assert!(response.is_complete && response.hash != [0; 32]);
-        let head = String::from_utf8_lossy(&response.head);
-        assert_eq!(head, "A: b=c\nSet-cookie: sid=(redacted)\n");
     }
 }

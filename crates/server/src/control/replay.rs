@@ -26,8 +26,12 @@ use serde_json::Value;
 use stacks::Stacks;
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
+
+/// Ids of the workers for replays.
+static IDS: AtomicU64 = AtomicU64::new(1);
 
 /// Maximum time for which a recording runs.
 const RECORDING_MAX: Duration = Duration::from_hours(24);
@@ -291,6 +295,7 @@ fn has_xdebug(pid: i32) -> bool {
 /// A worker for one replay. Ends it when dropped.
 struct Spare<'a> {
     supervisor: &'a Handle,
+    id: u64,
     pid: i32,
 }
 
@@ -303,15 +308,19 @@ impl Spare<'_> {
         let (tell, told) = channel();
         // This thread may have given up; the error is ignored.
         let ready = Box::new(move |result| drop(tell.send(result)));
-        supervisor.send(Command::Spare(SpareOrder { script, own, ready }));
+        let id = IDS.fetch_add(1, Ordering::Relaxed);
+        supervisor.send(Command::Spare(SpareOrder { id, script, own, ready }));
+        // From now on the worker is ended when this function fails.
+        let mut spare = Spare { supervisor, id, pid: 0 };
         let pid = receive(&told, SPARE_LIMIT)?;
-        Ok(Spare { supervisor, pid: pid.map_err(|why| format!("cannot replay: {why}"))? })
+        spare.pid = pid.map_err(|why| format!("cannot replay: {why}"))?;
+        Ok(spare)
     }
 }
 
 impl Drop for Spare<'_> {
     fn drop(&mut self) {
-        self.supervisor.send(Command::EndSpare);
+        self.supervisor.send(Command::EndSpare(self.id));
     }
 }
 

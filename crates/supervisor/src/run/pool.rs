@@ -3,9 +3,8 @@
 
 use super::hooks::Boot;
 use super::prepared::Post;
-use super::spare::Spare;
 use crate::generation::{Coming, Generation, Ground};
-use crate::handle::{Published, Reload};
+use crate::handle::{Published, Reload, SpareReady};
 use crate::news::{Kills, Lines};
 use crate::one_shots::WaitingOneShots;
 use crate::settings::Settings;
@@ -50,6 +49,20 @@ pub(super) struct Deaths {
     pub(super) since: Instant,
     /// Number of deaths at that time.
     pub(super) before: u64,
+}
+
+/// The worker for a replay.
+pub(super) struct Spare {
+    pub(super) id: u64,
+    /// Number of the generation that it belongs to.
+    pub(super) generation: u64,
+    /// The generation was started for it.
+    pub(super) has_own: bool,
+    /// Number of templates that the generation had before.
+    pub(super) templates: u64,
+    pub(super) since: Instant,
+    /// Taken when the worker is ready.
+    pub(super) ready: Option<SpareReady>,
 }
 
 /// The supervisor of one pool.

@@ -1,13 +1,13 @@
 //! A worker for a replay: held back from all other requests, and forked from the serving
-//! generation's image. A replay with an observer of PHP gets a generation of its own, whose template
-//! starts with other settings.
+//! generation's image. A replay with an observer of PHP gets a generation of its own, whose
+//! template starts with other settings.
 //!
 //! It takes from the lanes of held workers, so there is none during a reload or a canary. It exits
 //! after the replay, and has no successor.
 
-use super::pool::Supervisor;
+use super::pool::{Spare, Supervisor};
 use crate::generation::{Generation, Readiness};
-use crate::handle::{SpareOrder, SpareReady};
+use crate::handle::SpareOrder;
 use crate::workers::Event;
 use samovar_ring::{DesiredState, WorkerState};
 use std::time::{Duration, Instant};
@@ -16,23 +16,10 @@ use tracing::info;
 /// Maximum time until the worker waits for a request: it may boot the application.
 const START_LIMIT: Duration = Duration::from_mins(2);
 
-/// The worker for a replay.
-pub(super) struct Spare {
-    /// Number of the generation that it belongs to.
-    generation: u64,
-    /// The generation was started for it.
-    has_own: bool,
-    /// Number of templates that the generation had before.
-    templates: u64,
-    since: Instant,
-    /// Taken when the worker is ready.
-    ready: Option<SpareReady>,
-}
-
 impl Supervisor {
     /// Starts the worker for a replay.
     pub(super) fn begin_spare(&mut self, order: SpareOrder) {
-        let SpareOrder { script, own, ready } = order;
+        let SpareOrder { id, script, own, ready } = order;
         if let Some(why) = self.spare_refusal() {
             return ready(Err(why.to_owned()));
         }
@@ -53,7 +40,7 @@ impl Supervisor {
         } else {
             serving.tell(Event::Spare { script });
         }
-        self.spare = Some(Spare { generation, has_own, templates, since, ready });
+        self.spare = Some(Spare { id, generation, has_own, templates, since, ready });
     }
 
     fn spare_refusal(&self) -> Option<&'static str> {
@@ -119,8 +106,8 @@ impl Supervisor {
         let ground = &self.ground;
         for generation in &mut self.generations {
             if generation.is_of_replay {
-                let end = generation.drain_end();
-                generation.retire(Some(end), "the replay has ended", ground);
+                // A debugger may have stopped its request, whose time limit still applies.
+                generation.retire(None, "the replay has ended", ground);
             } else {
                 generation.tell(Event::EndSpare);
             }

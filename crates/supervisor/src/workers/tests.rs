@@ -1,3 +1,5 @@
+mod spare;
+
 use super::*;
 
 struct Bench {

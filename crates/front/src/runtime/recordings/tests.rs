@@ -1,0 +1,121 @@
+//! Tests of conditions and limits of recordings.
+
+use super::*;
+
+fn order(count: usize) -> RecordOrder {
+    RecordOrder { count, limit: Duration::from_mins(1), ..RecordOrder::default() }
+}
+
+fn record(to: &Arc<Recordings>, path: &str, body: usize, status: u16) {
+    if to.hold(path.as_bytes()).is_none() {
+        return;
+    }
+    let body = vec![0; body];
+    let input = RecordedInput { target: path.to_owned(), body, ..RecordedInput::default() };
+    let draft = to.draft("", Some(input)).expect("a draft");
+    draft.finish(status, End::Completed);
+}
+
+fn targets(of: &Recordings) -> Vec<String> {
+    of.all().iter().map(|recorded| recorded.input.target.clone()).collect()
+}
+
+#[test]
+fn star_of_a_path_pattern_matches_any_characters() {
+    for (pattern, path, expected) in [
+        ("/", "/", true),
+        ("/", "/a", false),
+        ("/api/*", "/api/", true),
+        ("/api/*", "/api/a/b", true),
+        ("/api/*", "/ap", false),
+        ("*/edit", "/a/edit/edit", true),
+        ("*/edit", "/a/edit/x", false),
+        ("/a*b*c", "/aXbXbXc", true),
+        ("/a*b*c", "/aXbXbX", false),
+        ("*", "", true),
+        ("", "", true),
+        ("", "/", false),
+    ] {
+        assert_eq!(matches(pattern.as_bytes(), path.as_bytes()), expected, "{pattern} {path}");
+    }
+}
+
+#[test]
+fn recording_ends_after_its_number_of_requests() {
+    let recordings = Arc::new(Recordings::default());
+    record(&recordings, "/before", 0, 200);
+    recordings.begin(RecordOrder { path: Some("/a*".to_owned()), ..order(2) });
+    for path in ["/a1", "/b", "/a2", "/a3"] {
+        record(&recordings, path, 0, 200);
+    }
+    assert_eq!(targets(&recordings), ["/a1", "/a2"]);
+    assert_eq!((recordings.state(), recordings.is_on()), (None, false));
+    assert!(!recordings.stop());
+    let ids: Vec<_> = recordings.all().iter().map(|recorded| recorded.id).collect();
+    assert_eq!(ids, [1, 2]);
+    assert_eq!(recordings.remove(Some(7)), 0);
+    assert_eq!(recordings.remove(Some(1)), 1);
+    assert_eq!(recordings.remove(None), 1);
+}
+
+#[test]
+fn failed_requests_are_kept_by_status_or_end() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(RecordOrder { is_failed: true, ..order(10) });
+    record(&recordings, "/good", 0, 200);
+    record(&recordings, "/bad", 0, 500);
+    assert_eq!(targets(&recordings), ["/bad"]);
+}
+
+#[test]
+fn recording_ends_after_its_time() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(RecordOrder { limit: Duration::ZERO, ..order(10) });
+    assert!(recordings.is_on());
+    record(&recordings, "/late", 0, 200);
+    assert_eq!((targets(&recordings).len(), recordings.is_on()), (0, false));
+}
+
+#[test]
+fn total_size_is_limited_and_oldest_are_dropped() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(order(RECORDED_REQUESTS_MAX));
+    for _ in 0..100 {
+        record(&recordings, "/", RECORDED_BODY_BYTES_MAX, 200);
+    }
+    let kept = recordings.all();
+    assert!(kept.len() < 64 && kept.last().is_some_and(|last| last.id == 100));
+    assert!(recordings.store().bytes <= TOTAL_BYTES_MAX);
+}
+
+#[test]
+fn number_of_held_requests_is_limited_and_falls_again() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(order(10));
+    let mut drafts: Vec<_> = Vec::new();
+    while recordings.hold(b"/").is_some() {
+        drafts.extend(recordings.draft("", Some(RecordedInput::default())));
+    }
+    assert_eq!(drafts.len(), HELD_MAX);
+    drafts.clear();
+    assert_eq!(recordings.store().held, 0);
+    assert!(recordings.hold(b"/").is_some());
+    assert!(recordings.draft("", None).is_none());
+    assert_eq!(recordings.store().held, 0);
+}
+
+#[test]
+fn tap_keeps_the_start_of_a_body_and_hashes_all() {
+    let tap = ResponseTap::default();
+    tap.add(b"nothing yet");
+    assert_eq!(tap.take(), None);
+    tap.begin(200, b"A: b=c\nSet-cookie: sid=7; path=/\n", b"first");
+    tap.add(&vec![b'x'; RECORDED_BODY_BYTES_MAX]);
+    tap.complete();
+    let response = tap.take().expect("a response");
+    assert_eq!(response.body.len(), RECORDED_BODY_BYTES_MAX);
+    assert_eq!(response.bytes as usize, RECORDED_BODY_BYTES_MAX + 5);
+    assert!(response.is_complete && response.hash != [0; 32]);
+    let head = String::from_utf8_lossy(&response.head);
+    assert_eq!(head, "A: b=c\nSet-cookie: sid=(redacted)\n");
+}
