@@ -60,8 +60,8 @@ fn silent_control_clients_block_no_client_and_use_no_thread() {
 fn invalid_control_command_gets_error_or_is_closed() {
     let server = server();
     let unknown = "{\"error\":\"unknown command; the commands are status, figures, facts, \
-                   profile, calls, boot, includes, queue, schedule, reload, canary, upgrade and \
-                   stop\"}
+                   profile, calls, boot, includes, queue, schedule, record, replay, reload, \
+                   canary, upgrade and stop\"}
 ";
     for nonsense in [&b"dance\n"[..], b"\n", b"\xff\xfe\0\n", b"status stop\n", b"stop it"] {
         assert_eq!(response_to(&server, nonsense), unknown, "{nonsense:?}");

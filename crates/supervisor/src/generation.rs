@@ -287,7 +287,9 @@ impl Generation {
             warn!(pid, suppressed, "worker {}", describe(status));
         }
         let was_killed = ground.news.borrow_mut().was_killed(pid);
-        if !ground.is_stopping && !is_told_to && !was_killed {
+        // A replay of a request that kills its worker is no event of the application.
+        let is_of_replay = self.workers.is_spare(index);
+        if !ground.is_stopping && !is_told_to && !was_killed && !is_of_replay {
             ground.tell(News::Crashed(format!("worker {}", describe(status))));
         }
         let report = ground.supervision.report(index);
@@ -302,9 +304,11 @@ impl Generation {
             // Its successors boot before their first request.
             self.tell(Event::Resident);
         }
-        info!(pid, reason, "a worker exits to be replaced by a fresh fork");
-        *ground.refork_reasons.entry(reason).or_default() += 1;
-        ground.tell(News::Left(reason));
+        if !self.workers.is_spare(index) {
+            info!(pid, reason, "a worker exits to be replaced by a fresh fork");
+            *ground.refork_reasons.entry(reason).or_default() += 1;
+            ground.tell(News::Left(reason));
+        }
         self.tell(Event::WorkerLeft { pid, served: report.is_some_and(|r| r.requests > 0) });
     }
 

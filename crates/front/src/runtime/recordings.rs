@@ -5,10 +5,12 @@
 //! request is submitted. The others are checked at its end, so its input is held until then. While
 //! there is no recording, a request costs one relaxed load.
 
+mod recorded;
 mod tap;
 #[cfg(test)]
 mod tests;
 
+pub use recorded::{RECORDED_BODY_BYTES_MAX, Recorded, RecordedInput, RecordedResponse};
 pub(crate) use tap::ResponseTap;
 
 use samovar_insight::{End, Redaction};
@@ -17,9 +19,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Maximum length of a recorded request body, and of a recorded response body, bytes. Of a longer
-/// response only the start is kept; a longer request cannot be replayed.
-pub const RECORDED_BODY_BYTES_MAX: usize = 256 << 10;
 /// Maximum number of requests that one recording keeps.
 pub const RECORDED_REQUESTS_MAX: usize = 1_000;
 /// Maximum size of all recorded requests together, bytes. The oldest ones are dropped.
@@ -44,59 +43,6 @@ pub struct RecordOrder {
     pub limit: Duration,
     /// Secret values are kept.
     pub has_secrets: bool,
-}
-
-/// A recorded request and its response.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Recorded {
-    /// Number of the request, from 1.
-    pub id: u64,
-    /// Pool that served it; empty if there is only one.
-    pub pool: String,
-    /// Time of its start, ms since 1970.
-    pub at_ms: u64,
-    /// Time until the end of its response.
-    pub took: Duration,
-    /// Its input.
-    pub input: RecordedInput,
-    /// Its response.
-    pub response: RecordedResponse,
-}
-
-/// Input of a recorded request.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordedInput {
-    /// Method.
-    pub method: String,
-    /// Target without secret values.
-    pub target: String,
-    /// Host.
-    pub host: String,
-    /// Head as PHP gets it, encoded for the ring.
-    pub head: Vec<u8>,
-    /// Body; empty if it was not kept.
-    pub body: Vec<u8>,
-    /// Length of a body that was not kept; zero: unknown.
-    pub cut: Option<u64>,
-    /// Kinds and names of the values that were replaced.
-    pub redacted: Vec<String>,
-}
-
-/// Response of a recorded or replayed request, as its worker wrote it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RecordedResponse {
-    /// Status that the client got.
-    pub status: u16,
-    /// Lines of the worker's head; empty if there is no response of a worker.
-    pub head: Vec<u8>,
-    /// Start of the body.
-    pub body: Vec<u8>,
-    /// Length of the whole body, bytes.
-    pub bytes: u64,
-    /// SHA-256 of the whole body.
-    pub hash: [u8; 32],
-    /// The worker wrote all of the body.
-    pub is_complete: bool,
 }
 
 /// State of the recording, for `samovar record`.
@@ -126,7 +72,9 @@ impl RecordingDraft {
     pub(crate) fn finish(self: Box<Self>, status: u16, end: End) {
         let took = self.since.elapsed();
         let mut response = self.tap.take().unwrap_or_default();
-        response.status = status;
+        if response.status == 0 {
+            response.status = status;
+        }
         let is_failed = status >= 500 || !matches!(end, End::Completed | End::Exit);
         let mut store = self.recordings.store();
         if !store.session.as_ref().is_some_and(|session| session.wants(took, is_failed)) {

@@ -1,6 +1,6 @@
 //! Reads a response while it is passed to the client.
 
-use super::{RECORDED_BODY_BYTES_MAX, RecordedResponse};
+use super::recorded::{RECORDED_BODY_BYTES_MAX, RecordedResponse};
 use samovar_insight::BLOT;
 use std::cell::RefCell;
 use std::rc::Rc;
