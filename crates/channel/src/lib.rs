@@ -13,6 +13,8 @@
 //! | worker that traces | reader of call graphs | [`GraphNote`] |
 //! | image process, and worker | reader that explains boots | [`LoadsNote`] |
 //! | worker | server | [`Push`], answered by [`PushReply`] |
+//! | `samovar test` | process that has booted the tests | [`TestOrder`] |
+//! | process that has booted the tests | `samovar test` | [`TestEvent`] |
 //!
 //! The end of a channel ends its reader: a template whose supervisor has closed the channel stops
 //! its workers and exits. An order to fork carries the pipe that the process prints to, if it has
@@ -39,6 +41,7 @@ mod php_setup;
 mod php_versions;
 mod reply_socket;
 mod socket;
+mod test_run;
 #[cfg(test)]
 mod tests;
 
@@ -62,3 +65,4 @@ pub use reply_socket::{Incoming, RequestEnds, incoming, read_sealed, reply, requ
 pub use socket::{
     GraphEnd, Heard, ImageEnd, LoadsEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair,
 };
+pub use test_run::{TEST_FLAG, TestEvent, TestImageEnd, TestOrder, TestRunnerEnd, TestStart};

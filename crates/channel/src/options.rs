@@ -3,6 +3,7 @@
 
 use crate::lossless;
 use rustix::fs::{MemfdFlags, SealFlags};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -185,31 +186,12 @@ pub enum NoStart {
 impl Start {
     /// Writes this to a sealed memory file, which no process can change.
     pub fn seal(&self) -> io::Result<OwnedFd> {
-        let bytes = serde_json::to_vec(self)?;
-        if bytes.len() as u64 > START_BYTES_MAX {
-            let error = NoStart::TooLong(bytes.len() as u64);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
-        }
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let mut file = File::from(rustix::fs::memfd_create("samovar-start", flags)?);
-        file.write_all(&bytes)?;
-        let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-        rustix::fs::fcntl_add_seals(&file, seals)?;
-        Ok(file.into())
+        seal(self)
     }
 
     /// Reads the memory file.
     pub fn read(file: OwnedFd) -> Result<Start, NoStart> {
-        let file = File::from(file);
-        let bytes = file.metadata()?.len();
-        if bytes > START_BYTES_MAX {
-            return Err(NoStart::TooLong(bytes));
-        }
-        // Reads at an explicit position: the file's own position is shared with the writer, and is
-        // at the end.
-        let mut text = vec![0; usize::try_from(bytes).unwrap_or(0)];
-        file.read_exact_at(&mut text, 0)?;
-        Ok(serde_json::from_slice(&text)?)
+        unseal(file)
     }
 
     /// The template's arguments. The last one is for people who read a list of processes.
@@ -217,4 +199,33 @@ impl Start {
         let served = self.options.app.as_ref().unwrap_or(&self.options.root);
         [START_FLAG.into(), file.as_raw_fd().to_string().into(), served.into()]
     }
+}
+
+/// Writes start data to a sealed memory file.
+pub(crate) fn seal(start: &impl Serialize) -> io::Result<OwnedFd> {
+    let bytes = serde_json::to_vec(start)?;
+    if bytes.len() as u64 > START_BYTES_MAX {
+        let error = NoStart::TooLong(bytes.len() as u64);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+    }
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let mut file = File::from(rustix::fs::memfd_create("samovar-start", flags)?);
+    file.write_all(&bytes)?;
+    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file.into())
+}
+
+/// Reads such a memory file.
+pub(crate) fn unseal<T: DeserializeOwned>(file: OwnedFd) -> Result<T, NoStart> {
+    let file = File::from(file);
+    let bytes = file.metadata()?.len();
+    if bytes > START_BYTES_MAX {
+        return Err(NoStart::TooLong(bytes));
+    }
+    // Reads at an explicit position: the file's own position is shared with the writer, and is at
+    // the end.
+    let mut text = vec![0; usize::try_from(bytes).unwrap_or(0)];
+    file.read_exact_at(&mut text, 0)?;
+    Ok(serde_json::from_slice(&text)?)
 }

@@ -14,6 +14,7 @@
 //! - `plan`: capacity planning
 //! - `init`: settings for a project
 //! - `dev`: the server for a project that is being developed
+//! - `test_suite`: runs of a project's tests
 //! - `migrate`: the check of PHP code before an upgrade of PHP
 //! - `explain`: meanings of errors, from the documentation
 //! - `document`: completion scripts and manual pages
@@ -45,6 +46,7 @@ mod profile;
 mod replay;
 mod spy;
 mod subcommand;
+mod test_suite;
 mod top;
 mod trial;
 mod usage_error;

@@ -27,6 +27,7 @@ fn modules_use_only_lower_layers() {
         "deploy",
         "init",
         "dev",
+        "test_suite",
         "migrate",
         "explain",
         "document",

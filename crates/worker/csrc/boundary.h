@@ -83,6 +83,9 @@ int samovar_php_boot(int place);
 /* Runs a script as the PHP command line does, then shuts PHP down. `words` holds the script and
  * its arguments. Called once, in a child of the template. Returns the exit status. */
 int samovar_php_console(int count, char **words);
+/* Runs `driver`, which boots a test framework and asks for orders, as the command line `script`.
+ * `binary` is PHP_BINARY. Returns the exit status, in each child that an order has forked. */
+int samovar_php_tests(const char *driver, const char *script, const char *binary);
 
 /* Kinds of processes that run the front controller. The kind defines the effect of
  * Samovar\\checkpoint() and serve(). */
@@ -95,6 +98,11 @@ enum {
 };
 
 /* ---- C calls Rust -------------------------------------------------------------------------- */
+
+/* Waits for the next order of a test run and returns the name of its file, which is valid until
+ * the next call; `len`: its length. `is_child`: the call has forked this process for it. NULL:
+ * there are no more orders. */
+const char *samovar_next_test_order(size_t *len, bool *is_child);
 
 /* Resident model: waits for the next request. Returns NULL when the server stops. */
 const samovar_head *samovar_take(void);

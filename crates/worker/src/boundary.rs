@@ -32,6 +32,11 @@ unsafe extern "C" {
     fn samovar_php_run(head: *const Head) -> c_int;
     fn samovar_php_boot(place: c_int) -> c_int;
     fn samovar_php_console(count: c_int, words: *const *const c_char) -> c_int;
+    fn samovar_php_tests(
+        driver: *const c_char,
+        script: *const c_char,
+        binary: *const c_char,
+    ) -> c_int;
     fn samovar_tainted() -> c_int;
     fn samovar_is_ours();
     fn samovar_may_take() -> c_int;
@@ -302,6 +307,14 @@ pub(crate) fn php_console(command: &[&CStr]) -> c_int {
     // SAFETY: NUL-terminated strings that outlive the call; PHP runs in this process for the last
     // time.
     unsafe { samovar_php_console(count, words.as_ptr()) }
+}
+
+/// Runs the driver of a test run as the command line `script`. Returns the exit status, also in
+/// each child that an order has forked.
+pub(crate) fn php_tests(driver: &CStr, script: &CStr, binary: &CStr) -> c_int {
+    // SAFETY: NUL-terminated strings that outlive the call; PHP runs in this process for the only
+    // time.
+    unsafe { samovar_php_tests(driver.as_ptr(), script.as_ptr(), binary.as_ptr()) }
 }
 
 // ---- PHP calls Rust ---------------------------------------------------------------------------

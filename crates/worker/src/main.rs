@@ -25,6 +25,7 @@ mod sealed;
 mod shared;
 mod statement_text;
 mod template;
+mod test_image;
 mod tracing;
 mod warmup;
 
@@ -57,6 +58,13 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(options::Invocation::Ask(question)) => return respond(question),
+        Ok(options::Invocation::Test(start)) => match test_image::run(*start) {
+            Ok(status) => return status,
+            Err(error) => {
+                log::write(&format!("samovar-php: {error}"), "");
+                return ExitCode::FAILURE;
+            }
+        },
         Err(error) => {
             log::write(
                 &format!("samovar-php: {error}\nhint: run `samovar serve`, which starts it"),
@@ -128,6 +136,7 @@ mod tests {
             "relinking",
             "console",
             "template",
+            "test_image",
         ];
         samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
     }

@@ -4,8 +4,8 @@
 use crate::boundary;
 use crate::engine;
 use samovar_channel::{
-    ASK_FLAG, ENGINE_FLAG, GraphEnd, LoadsEnd, NoStart, PhpQuestion, START_FLAG, Start,
-    TemplateEnd, WorkerOptions,
+    ASK_FLAG, ENGINE_FLAG, GraphEnd, LoadsEnd, NoStart, PhpQuestion, START_FLAG, Start, TEST_FLAG,
+    TemplateEnd, TestStart, WorkerOptions,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -42,6 +42,8 @@ pub(crate) enum Invocation {
     Print(String),
     /// Query of the settings with which PHP would start.
     Ask(PhpQuestion),
+    /// Run of tests.
+    Test(Box<TestStart>),
 }
 
 /// An error in the command line or in the inherited descriptors.
@@ -65,6 +67,8 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
   --ask INI [NAME=VALUE...]  print the mode of PHP's JIT with this php.ini and these directives,
                          the folder of its sessions, if it has these and sessions are files, and
                          directives and extensions that `samovar doctor` checks
+  --test FD              start as the process of `samovar test` that units of tests are forked
+                         from: FD is a memory file with the settings
   --template FD NAME     start as the server's template: FD is a memory file with the settings,
                          NAME is the name of the application, for process lists";
 
@@ -82,14 +86,22 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
             Ok(Invocation::Ask(PhpQuestion::from_words(&words)))
         }
         Some("-h" | "--help") => Ok(Invocation::Print(USAGE.into())),
+        Some(TEST_FLAG) => {
+            let start = TestStart::read(file(&words.next().unwrap_or_default(), TEST_FLAG)?)?;
+            Ok(Invocation::Test(Box::new(start)))
+        }
         Some(START_FLAG) => inherit(&words.next().unwrap_or_default()),
         _ => Err(WrongStart::Unknown(word)),
     }
 }
 
-fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
-    let file = file.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1);
-    let start = Start::read(open(file, START_FLAG)?)?;
+/// Opens the memory file whose number follows a flag.
+fn file(number: &OsStr, flag: &str) -> Result<OwnedFd, WrongStart> {
+    open(number.to_str().and_then(|number| number.parse().ok()).unwrap_or(-1), flag)
+}
+
+fn inherit(number: &OsStr) -> Result<Invocation, WrongStart> {
+    let start = Start::read(file(number, START_FLAG)?)?;
     let Start { parent, channel, ring, notifiers, shared, published, publishing, options, .. } =
         start;
     Ok(Invocation::Template(Box::new(Inherited {
@@ -118,7 +130,7 @@ fn inherit(file: &OsStr) -> Result<Invocation, WrongStart> {
     })))
 }
 
-fn open(fd: RawFd, name: &str) -> Result<OwnedFd, WrongStart> {
+pub(crate) fn open(fd: RawFd, name: &str) -> Result<OwnedFd, WrongStart> {
     // SAFETY: F_GETFD only checks whether the number is an open descriptor.
     if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
         return Err(WrongStart::NotOpen(format!("{name} {fd}")));

@@ -30,10 +30,18 @@ type Version = (u32, u32);
 /// # Errors
 /// The binary was not found. The error names the searched folders and a hint.
 pub fn locate_php(settings: &Settings) -> Result<PathBuf, Problem> {
+    locate_worker(settings.php_binary.as_ref())
+}
+
+/// Returns the worker binary of a selection. It exists and is executable.
+///
+/// # Errors
+/// As for [`locate_php`].
+pub fn locate_worker(selection: Option<&PhpBinary>) -> Result<PathBuf, Problem> {
     let own = std::env::current_exe().ok();
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = Folders::new(own.as_deref().and_then(Path::parent), &path);
-    folders.locate(settings.php_binary.as_ref())
+    folders.locate(selection)
 }
 
 /// The folders to search, in this order.

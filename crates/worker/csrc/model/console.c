@@ -1,6 +1,7 @@
 /* Console workers: one script, run as on the PHP command line (php-src sapi/cli/php_cli.c), in a
  * child of the template. So it finds code in opcache that requests have compiled, and the other
  * way round. Only the name of the SAPI differs, so that name must not be compiled into any code. */
+#include "model/console.h"
 #include "sapi/name.h"
 #include "sapi/sapi.h"
 #include "sapi/variables.h"
@@ -13,6 +14,8 @@
 
 static const char CLI_NAME[] = "cli";
 static char **arguments;
+/* The script that runs. */
+static const char *script;
 
 /* ---- the SAPI module ----------------------------------------------------------------------- */
 
@@ -54,15 +57,21 @@ static void set(const char *name, const char *value) {
     zend_string_release(key);
 }
 
-/* Settings that the command line has independent of php.ini, or by default on Debian
- * (memory_limit: the supervisor has its own). Errors go to the log, once. */
-static int activate(void) {
+/* Settings that the command line has independent of php.ini. */
+static int activate_plain(void) {
     set("register_argc_argv", "1");
     set("html_errors", "0");
     set("implicit_flush", "1");
     set("output_buffering", "0");
     set("max_execution_time", "0");
     set("max_input_time", "-1");
+    return SUCCESS;
+}
+
+/* The same, and the default of Debian for memory_limit: the supervisor has its own. Errors go to
+ * the log, once. */
+static int activate(void) {
+    activate_plain();
     set("memory_limit", "-1");
     set("display_errors", "0");
     set("log_errors", "1");
@@ -149,7 +158,7 @@ static void execute(void) {
     zend_file_handle file;
     zend_first_try {
         define_streams();
-        zend_stream_init_filename(&file, arguments[0]);
+        zend_stream_init_filename(&file, script);
         file.primary_script = true;
         CG(skip_shebang) = 1;
         php_execute_script(&file);
@@ -158,13 +167,17 @@ static void execute(void) {
     zend_end_try();
 }
 
-int samovar_php_console(int count, char **words) {
+int samovar_console_run(int count, char **words, const char *file, bool is_plain) {
     arguments = words;
+    script = file;
     samovar_place = SAMOVAR_RUNS_CONSOLE;
     samovar_current = NULL;
     give_signals_back();
     give_malloc_back();
     become_cli();
+    if (is_plain) {
+        sapi_module.activate = activate_plain;
+    }
     SG(server_context) = NULL;
     SG(request_info).argc = count;
     SG(request_info).argv = words;
@@ -180,4 +193,8 @@ int samovar_php_console(int count, char **words) {
     php_request_shutdown(NULL);
     samovar_php_shutdown();
     return status;
+}
+
+int samovar_php_console(int count, char **words) {
+    return samovar_console_run(count, words, words[0], false);
 }

@@ -1,0 +1,351 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Samovar\Testing;
+
+/**
+ * The driver of `samovar test`: boots the autoloader, the test framework and the application once,
+ * then runs the framework's own command in one fork for each unit of tests.
+ *
+ * Its orders are files of JSON, which process.rs and unit.rs write.
+ */
+final class Driver
+{
+    /** Namespaces of PHPUnit and its libraries, which may be part of the system's packages. */
+    private const FRAMEWORK =
+        '{^(PHPUnit|SebastianBergmann|PharIo|DeepCopy|TheSeer|Pest|Doctrine\\\\Instantiator)\\\\}';
+    /** Namespace of the classes that Pest generates for files. */
+    private const PEST = 'P\\';
+    /** Limit of the list of classes that later forks find loaded. */
+    private const CLASSES_MAX = 20000;
+
+    /** @var array<string, mixed> */
+    private static array $plan = [];
+
+    /** Boots everything that the forks share. */
+    public static function boot(): void
+    {
+        self::$plan = self::read(__DIR__ . '/plan.json');
+        if (!ini_get('date.timezone')) {
+            ini_set('date.timezone', 'UTC'); // PHPUnit's command does the same.
+        }
+        foreach (self::$plan['autoload'] as $file) {
+            require_once $file;
+        }
+        if (self::$plan['configuration'] !== null) {
+            self::applyPhpSection(self::$plan['configuration']);
+        }
+        foreach (['bootstrap', 'boot'] as $part) {
+            if (self::$plan[$part] !== null) {
+                self::load(self::$plan[$part]);
+            }
+        }
+    }
+
+    /** Waits for orders. Returns the script to run, in a fork. Ends in the process itself. */
+    public static function take(): string
+    {
+        while (($file = \samovar_test_order()) !== null) {
+            $order = self::read($file);
+            if (!isset($order['arguments'])) {
+                self::preload($order['classes']);
+                continue;
+            }
+            self::enter($order);
+            return self::$plan['script'];
+        }
+        exit(0);
+    }
+
+    /** @param array<string, mixed> $order */
+    private static function enter(array $order): void
+    {
+        $arguments = [self::$plan['script'], ...$order['arguments']];
+        $_SERVER['argv'] = $GLOBALS['argv'] = $arguments;
+        $_SERVER['argc'] = $GLOBALS['argc'] = count($arguments);
+        $_SERVER['REQUEST_TIME_FLOAT'] = microtime(true);
+        $_SERVER['REQUEST_TIME'] = (int) $_SERVER['REQUEST_TIME_FLOAT'];
+        foreach ($order['environment'] as $name => $value) {
+            putenv("$name=$value");
+            $_SERVER[$name] = $value;
+            if ($_ENV !== []) {
+                $_ENV[$name] = $value;
+            }
+        }
+        // Tests with a process of their own include all files of this one, but not these.
+        foreach (['__PHPUNIT_ISOLATION_EXCLUDE_LIST', '__PHPUNIT_ISOLATION_BLACKLIST'] as $list) {
+            $own = [__FILE__, self::$plan['script'], (string) realpath(self::$plan['script'])];
+            $GLOBALS[$list] = [...($GLOBALS[$list] ?? []), ...$own];
+        }
+        if (self::$plan['before'] !== null && $order['isUnit']) {
+            self::command(self::$plan['before']);
+        }
+        if (isset($order['configuration'])) {
+            self::writeConfiguration($order['configuration']);
+        }
+        if (isset($order['units'])) {
+            register_shutdown_function([self::class, 'listUnits'], $order);
+        }
+        if (isset($order['learned'])) {
+            register_shutdown_function([self::class, 'learn'], $order['learned']);
+        }
+        if (self::$plan['after'] !== null && $order['isUnit']) {
+            register_shutdown_function([self::class, 'command'], self::$plan['after']);
+        }
+    }
+
+    /** Runs a command of the user before or after a unit. */
+    public static function command(string $command): void
+    {
+        passthru($command, $status);
+        if ($status !== 0) {
+            fwrite(STDERR, "samovar: the command `$command` failed with status $status\n");
+            exit(2);
+        }
+    }
+
+    /** @return array<string, mixed> */
+    private static function read(string $file): array
+    {
+        return json_decode((string) file_get_contents($file), true, 512, JSON_THROW_ON_ERROR);
+    }
+
+    /** Includes a file as PHPUnit 9 does: its variables become global. */
+    private static function load(string $file): void
+    {
+        (static function () use ($file): void {
+            include_once $file;
+            foreach (array_diff(array_keys(get_defined_vars()), ['file']) as $name) {
+                $GLOBALS[$name] = $$name;
+            }
+        })();
+    }
+
+    /** Applies the element `php` of phpunit.xml, which takes effect before the bootstrap. */
+    private static function applyPhpSection(string $file): void
+    {
+        $document = new \DOMDocument();
+        if (!@$document->load($file)) {
+            return; // The framework reports the error.
+        }
+        foreach ((new \DOMXPath($document))->query('/phpunit/php/*') as $node) {
+            $name = $node->getAttribute('name');
+            $value = self::typed($node->getAttribute('value'));
+            $isForced = $node->getAttribute('force') === 'true';
+            switch ($node->localName) {
+                case 'includePath':
+                    $path = self::absolute($node->textContent, dirname($file));
+                    ini_set('include_path', $path . PATH_SEPARATOR . ini_get('include_path'));
+                    break;
+                case 'ini':
+                    $own = (string) $node->getAttribute('value');
+                    ini_set($name, defined($own) ? (string) constant($own) : $own);
+                    break;
+                case 'const':
+                    defined($name) || define($name, $value);
+                    break;
+                case 'env':
+                    if ($isForced || getenv($name) === false) {
+                        putenv("$name=$value");
+                    }
+                    if ($isForced || !isset($_ENV[$name])) {
+                        $_ENV[$name] = getenv($name);
+                    }
+                    break;
+                case 'var':
+                    $GLOBALS[$name] = $value;
+                    break;
+                case 'server':
+                    $_SERVER[$name] = $value;
+                    break;
+                case 'get':
+                    $_GET[$name] = $value;
+                    break;
+                case 'post':
+                    $_POST[$name] = $value;
+                    break;
+                case 'cookie':
+                    $_COOKIE[$name] = $value;
+                    break;
+                case 'files':
+                    $_FILES[$name] = $value;
+                    break;
+                case 'request':
+                    $_REQUEST[$name] = $value;
+                    break;
+            }
+        }
+    }
+
+    /** @return bool|string */
+    private static function typed(string $text)
+    {
+        return ['true' => true, 'false' => false][strtolower($text)] ?? $text;
+    }
+
+    private static function absolute(string $path, string $folder): string
+    {
+        $path = trim($path);
+        return $path === '' || $path[0] === '/' || strpos($path, '://') ? $path : "$folder/$path";
+    }
+
+    /** @param list<string> $classes */
+    private static function preload(array $classes): void
+    {
+        foreach (array_slice($classes, 0, self::CLASSES_MAX) as $class) {
+            try {
+                class_exists($class) || interface_exists($class) || trait_exists($class);
+            } catch (\Throwable $error) {
+                // It cannot be loaded without the classes of the tests.
+            }
+        }
+    }
+
+    /** Writes the list of loaded classes that later forks may find loaded. */
+    public static function learn(string $to): void
+    {
+        $all = [...get_declared_interfaces(), ...get_declared_traits(), ...get_declared_classes()];
+        $own = array_filter($all, static fn(string $class): bool => self::isShared($class));
+        self::write($to, ['classes' => array_slice(array_values($own), 0, self::CLASSES_MAX)]);
+    }
+
+    private static function isShared(string $class): bool
+    {
+        $file = (new \ReflectionClass($class))->getFileName();
+        if ($file === false || strpos($class, '@anonymous') || strpos($file, "eval()'d")) {
+            return false;
+        }
+        return preg_match(self::FRAMEWORK, $class) === 1
+            || (self::$plan['preload'] && strpos($file, self::$plan['vendor']) === 0);
+    }
+
+    /**
+     * Reads the framework's list of tests and writes the units: classes with their files.
+     *
+     * @param array<string, mixed> $order
+     */
+    public static function listUnits(array $order): void
+    {
+        $document = new \DOMDocument();
+        if (!is_file($order['list']) || !@$document->load($order['list'])) {
+            return;
+        }
+        $units = [];
+        foreach ((new \DOMXPath($document))->query('//*') as $node) {
+            if (in_array($node->localName, ['testCaseClass', 'testClass'], true)) {
+                $class = $node->getAttribute('name');
+                $file = self::fileOf($class);
+                if ($file !== null) {
+                    $known = $units[$class]['methods'] ?? [];
+                    $methods = self::methodsOf($node);
+                    $units[$class] = [
+                        'class' => $class,
+                        'file' => $file,
+                        'methods' => array_values(array_unique([...$known, ...$methods])),
+                        'tests' => count($methods) + ($units[$class]['tests'] ?? 0),
+                    ];
+                }
+            } elseif (in_array($node->localName, ['phptFile', 'phpt'], true)) {
+                $file = $node->getAttribute('path');
+                $units[$file] = ['class' => null, 'file' => $file, 'methods' => [], 'tests' => 1];
+            }
+        }
+        // Classes whose data providers fail, or that have no test, are not in the list.
+        foreach (get_declared_classes() as $class) {
+            if (!isset($units[$class]) && self::isTestOfProject($class)) {
+                $file = (string) (new \ReflectionClass($class))->getFileName();
+                $own = ['class' => $class, 'file' => $file, 'methods' => [], 'tests' => 0];
+                $units[$class] = $own;
+            }
+        }
+        self::write($order['units'], ['units' => array_values($units)]);
+    }
+
+    private static function isTestOfProject(string $class): bool
+    {
+        $type = 'PHPUnit\Framework\TestCase';
+        if (!class_exists($type, false) || !is_subclass_of($class, $type)) {
+            return false;
+        }
+        $reflection = new \ReflectionClass($class);
+        $file = (string) $reflection->getFileName();
+        return !$reflection->isAbstract()
+            && substr($file, -8) === 'Test.php'
+            && strpos($file, self::$plan['vendor']) !== 0
+            && basename($file, '.php') === $reflection->getShortName();
+    }
+
+    private static function fileOf(string $class): ?string
+    {
+        if (!class_exists($class) || preg_match(self::FRAMEWORK, $class)) {
+            return null;
+        }
+        $reflection = new \ReflectionClass($class);
+        if (strpos($class, self::PEST) === 0 && $reflection->hasProperty('__filename')) {
+            $property = $reflection->getProperty('__filename');
+            $property->setAccessible(true);
+            return (string) $property->getValue();
+        }
+        return $reflection->getFileName() ?: null;
+    }
+
+    /** @return list<string> */
+    private static function methodsOf(\DOMElement $class): array
+    {
+        $methods = [];
+        foreach ($class->childNodes as $node) {
+            if (in_array($node->localName, ['testCaseMethod', 'testMethod'], true)) {
+                $methods[] = $node->getAttribute('name');
+            }
+        }
+        return $methods;
+    }
+
+    /**
+     * Writes a copy of phpunit.xml whose only test suite is one file. So the framework finds all
+     * test classes of the file, as it does for a folder.
+     *
+     * @param array<string, string> $order
+     */
+    private static function writeConfiguration(array $order): void
+    {
+        $document = new \DOMDocument();
+        $from = self::$plan['configuration'];
+        $isGiven = $from !== null && @$document->load($from);
+        if (!$isGiven) {
+            $document->appendChild($document->createElement('phpunit'));
+        }
+        $root = $document->documentElement;
+        $folder = $isGiven ? dirname((string) $from) : '';
+        $query = new \DOMXPath($document);
+        if ($isGiven) {
+            foreach ($query->query('//@bootstrap | //@cacheDirectory | //@cacheResultFile') as $path) {
+                $path->value = htmlspecialchars(self::absolute($path->value, $folder));
+            }
+            foreach ($query->query('//directory | //file | //includePath') as $node) {
+                $path = self::absolute($node->textContent, $folder);
+                $node->textContent = $path;
+            }
+        }
+        foreach (iterator_to_array($query->query('/phpunit/testsuites')) as $node) {
+            $root->removeChild($node);
+        }
+        $suite = $document->createElement('testsuite');
+        $suite->setAttribute('name', $order['name']);
+        $suite->appendChild($document->createElement('file'))->textContent = $order['file'];
+        $root->appendChild($document->createElement('testsuites'))->appendChild($suite);
+        $document->save($order['to']);
+    }
+
+    /** @param array<string, mixed> $value */
+    private static function write(string $file, array $value): void
+    {
+        $flags = JSON_THROW_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE;
+        file_put_contents("$file.new", json_encode($value, $flags));
+        rename("$file.new", $file);
+    }
+}
+
+Driver::boot();
+return require Driver::take();

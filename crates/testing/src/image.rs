@@ -1,0 +1,151 @@
+//! The process that PHP, the framework and the application are booted in, and that units are forked
+//! from. Its other half is `crates/worker/src/test_image.rs`.
+
+use crate::options::Options;
+use crate::scratch::{self, Scratch};
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
+use samovar_channel::{
+    Heard, TEST_FLAG, TestEvent, TestImageEnd, TestOrder, TestRunnerEnd, TestStart, WorkerOptions,
+    pair,
+};
+use serde::Serialize;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The PHP half of this file.
+const DRIVER: &str = include_str!("driver.php");
+/// End of the output of a boot that failed, bytes.
+const TAIL_BYTES_MAX: u64 = 4096;
+/// Directives for a run of tests that php.ini and the user may not have thought of. Tests write
+/// PHP files and include them at once, so each include looks for a newer file.
+const DIRECTIVES: [(&str, &str); 2] =
+    [("opcache.validate_timestamps", "1"), ("opcache.revalidate_freq", "0")];
+
+/// The driver's settings.
+#[derive(Serialize)]
+struct Plan<'a> {
+    script: &'a Path,
+    configuration: Option<&'a Path>,
+    autoload: Vec<PathBuf>,
+    bootstrap: Option<&'a Path>,
+    boot: Option<&'a Path>,
+    preload: bool,
+    /// The start of the paths of libraries.
+    vendor: PathBuf,
+    before: Option<&'a str>,
+    after: Option<&'a str>,
+}
+
+/// The process.
+pub(crate) struct Image {
+    channel: TestRunnerEnd,
+    child: Child,
+    log: PathBuf,
+    /// PHP's version.
+    pub(crate) php: String,
+}
+
+impl Image {
+    /// Starts the process and waits until it has booted. Its boot has no time limit.
+    pub(crate) fn boot(options: &Options, scratch: &Scratch) -> Result<Image> {
+        let framework = &options.framework;
+        let plan = Plan {
+            script: &framework.script,
+            configuration: framework.configuration.as_deref(),
+            autoload: framework.autoloaders(&options.folder),
+            bootstrap: framework.bootstrap.as_deref(),
+            boot: options.boot.as_deref(),
+            preload: options.preload,
+            vendor: options.folder.join("vendor/"),
+            before: options.before.as_deref(),
+            after: options.after.as_deref(),
+        };
+        let plan = serde_json::to_vec(&plan).context("a path is not UTF-8")?;
+        scratch.write("plan.json", &plan)?;
+        let driver = scratch.write("driver.php", DRIVER.as_bytes())?;
+        let own = DIRECTIVES.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let define = own.into_iter().chain(options.define.clone()).collect();
+        let bare = WorkerOptions::bare(options.folder.clone());
+        let (channel, theirs): (TestRunnerEnd, TestImageEnd) = pair()?;
+        let start = TestStart {
+            parent: std::process::id().cast_signed(),
+            channel: theirs.as_raw_fd(),
+            driver,
+            script: framework.script.clone(),
+            options: WorkerOptions { define, php_ini: options.php_ini.clone(), ..bare },
+        };
+        let file = start.seal()?;
+        let log = scratch.file("boot.log");
+        let output = File::create(&log)?;
+        // No other thread starts a process, so these reach only this one.
+        fcntl_setfd(&theirs, FdFlags::empty())?;
+        fcntl_setfd(&file, FdFlags::empty())?;
+        let child = Command::new(&options.worker)
+            .arg(TEST_FLAG)
+            .arg(file.as_raw_fd().to_string())
+            .current_dir(&options.folder)
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            // A signal from the terminal ends only the command, and then the channel.
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start `{}`", options.worker.display()))?;
+        let mut image = Image { channel, child, log, php: String::new() };
+        drop((theirs, file));
+        match image.next(None)? {
+            Some(TestEvent::Ready { php }) => image.php = php,
+            _ => bail!("{}", image.ended("while it booted the tests")),
+        }
+        Ok(image)
+    }
+
+    /// Returns the output of the boot.
+    pub(crate) fn output(&self) -> String {
+        scratch::tail(&self.log, TAIL_BYTES_MAX)
+    }
+
+    pub(crate) fn send(&self, order: &TestOrder) -> Result<()> {
+        self.channel.send(order).context("the process that runs the tests accepts no order")
+    }
+
+    /// Waits for an event; `None`: the time is over.
+    pub(crate) fn next(&mut self, limit: Option<Duration>) -> Result<Option<TestEvent>> {
+        let timeout = limit.map(|limit| Timespec::try_from(limit).unwrap_or_default());
+        let mut polled = [PollFd::new(&self.channel, PollFlags::IN)];
+        if retry_on_intr(|| poll(&mut polled, timeout.as_ref()))? == 0 {
+            return Ok(None);
+        }
+        match self.channel.hear()? {
+            Heard::Message(event, _) => Ok(Some(event)),
+            Heard::Garbled(garbled) => bail!("the process that runs the tests sent {garbled}"),
+            Heard::End => bail!("{}", self.ended("unexpectedly")),
+        }
+    }
+
+    /// Describes the end of the process.
+    fn ended(&mut self, when: &str) -> String {
+        let status = self.child.wait().map(|status| status.to_string()).unwrap_or_default();
+        let output = self.output();
+        let output = if output.is_empty() { "no output".to_owned() } else { output };
+        format!(
+            "PHP ended {when} ({status}); its output:\n{output}\nhint: mend the bootstrap of the \
+             tests, or the file of --boot"
+        )
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        // The end of the channel ends it, with all units. A handler of the application may keep it
+        // alive.
+        let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,38 @@
+//! Runs of a project's test suite: PHP, the test framework and the application are booted once, and
+//! the framework's own command runs in a fork of that process for each unit of tests.
+//!
+//! The framework is used through its command line only: its list of tests, the file and the filter
+//! to run, and its log in `JUnit`'s format. So one implementation serves `PHPUnit` 9 to 12, and Pest.
+//!
+//! The modules, lower ones first (`tests/rooms.rs`):
+//! - `case`: the result of one test
+//! - `junit`: results as `JUnit`'s XML
+//! - `quarantine`: tests whose failures are known
+//! - `framework`: the framework's command line
+//! - `scratch`: files of a run
+//! - `options`: the options of a run
+//! - `unit`: the tests of one fork
+//! - `image`: the process that is forked
+//! - `run`: units in parallel, time limits, crashes, reruns
+//! - `report`, `difference`: texts for people
+
+mod case;
+mod difference;
+mod framework;
+mod image;
+mod junit;
+mod options;
+mod quarantine;
+mod report;
+mod run;
+mod scratch;
+mod unit;
+
+pub use case::{Case, Note, Verdict};
+pub use difference::differences;
+pub use framework::{Framework, default_command};
+pub use junit::write as junit;
+pub use options::{By, Options};
+pub use quarantine::Quarantine;
+pub use report::{Progress, summary};
+pub use run::{Results, Step, run};

@@ -1,0 +1,513 @@
+//! A run: units in parallel forks, with time limits; crashes, reruns, and the results of all.
+
+use crate::case::{Case, Note, Verdict};
+use crate::image::Image;
+use crate::junit;
+use crate::options::{By, Options};
+use crate::scratch::{self, Scratch};
+use crate::unit::{List, OwnConfiguration, Unit, units};
+use anyhow::{Context, Result, bail};
+use samovar_channel::{TestEvent, TestOrder};
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
+
+/// Interval of looks at the output of running units.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum output of a unit, bytes: one that writes more is killed.
+const OUTPUT_BYTES_MAX: u64 = 64 << 20;
+/// End of the output that is shown of a unit without results, bytes.
+const TAIL_BYTES_MAX: u64 = 2048;
+/// Number of the process that lists the tests.
+const LIST: u32 = 0;
+
+/// The results of a run.
+#[derive(Debug, Default)]
+pub struct Results {
+    /// PHP's version.
+    pub php: String,
+    /// The results of all tests, in the order of the list.
+    pub cases: Vec<Case>,
+    /// Faults of units that are not faults of one test.
+    pub problems: Vec<String>,
+    /// Expired entries of the quarantine.
+    pub expired: Vec<String>,
+    /// Entries of the quarantine whose tests have passed.
+    pub healed: Vec<String>,
+    /// Number of forks.
+    pub forks: u32,
+    /// Duration of the boot, the list included.
+    pub boot: Duration,
+    /// Duration of the run, the boot included.
+    pub wall: Duration,
+    /// Seed of the random order.
+    pub seed: Option<u64>,
+    /// Whether the run ended at the first failure.
+    pub is_stopped: bool,
+    /// Highest exit status of the framework without a failed test.
+    status: u8,
+}
+
+impl Results {
+    /// Returns the exit status: 0, 1 with failures, 2 with errors.
+    #[must_use]
+    pub fn status(&self) -> u8 {
+        let failing = self.cases.iter().filter(|case| case.fails());
+        let worst = failing.map(|case| if case.verdict == Verdict::Errored { 2 } else { 1 }).max();
+        worst.unwrap_or(0).max(self.status).max(u8::from(!self.expired.is_empty()))
+    }
+}
+
+/// A step of a run, for its progress.
+pub enum Step<'a> {
+    /// The tests are listed.
+    Listed {
+        /// PHP's version.
+        php: &'a str,
+        /// Number of tests, with one for each data set.
+        tests: usize,
+        /// Number of units.
+        units: usize,
+        /// Output of the boot.
+        output: &'a str,
+    },
+    /// A unit has ended.
+    Cases(&'a [Case]),
+    /// Reruns begin.
+    Reruns(usize),
+}
+
+/// Purpose of a fork.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Attempt {
+    First,
+    /// In the order of the source code, after failures in a random one.
+    Ordered,
+    Rerun(u32),
+}
+
+struct Job {
+    unit: Unit,
+    attempt: Attempt,
+}
+
+struct Running {
+    job: Job,
+    /// Number among the units that run at the same time, from 1.
+    place: usize,
+    deadline: Instant,
+    /// The reason for which it was killed.
+    killed: Option<String>,
+    began: Instant,
+}
+
+/// The order for the driver.
+#[derive(Serialize)]
+struct Order {
+    #[serde(rename = "isUnit")]
+    is_unit: bool,
+    arguments: Vec<String>,
+    environment: BTreeMap<&'static str, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<OwnConfiguration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    list: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    units: Option<PathBuf>,
+}
+
+/// Runs the tests. `on` observes the run.
+///
+/// # Errors
+///
+/// PHP or the framework does not start, or there are no tests.
+pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
+    let began = Instant::now();
+    let scratch = Scratch::new()?;
+    let image = Image::boot(options, &scratch)?;
+    let results = Results { php: image.php.clone(), seed: options.shuffle, ..Results::default() };
+    let mut run = Run {
+        options,
+        image,
+        scratch,
+        queue: VecDeque::new(),
+        running: BTreeMap::new(),
+        number: LIST,
+        has_learned: false,
+        again: VecDeque::new(),
+        results,
+        by_id: BTreeMap::new(),
+    };
+    let listed = run.list()?;
+    let mut all = units(&listed, options.by, options.framework.filter.is_some());
+    if let Some(seed) = options.shuffle {
+        fastrand::Rng::with_seed(seed).shuffle(&mut all);
+    }
+    run.results.boot = began.elapsed();
+    on(Step::Listed {
+        php: &run.image.php,
+        tests: listed.iter().map(|class| class.tests).sum(),
+        units: all.len(),
+        output: &run.image.output(),
+    });
+    run.queue.extend(all.into_iter().map(|unit| Job { unit, attempt: Attempt::First }));
+    run.drain(on)?;
+    if !run.again.is_empty() && !run.results.is_stopped {
+        on(Step::Reruns(run.again.len()));
+    }
+    while !run.again.is_empty() && !run.results.is_stopped {
+        run.queue.append(&mut run.again);
+        run.drain(&mut |_| {})?;
+    }
+    let today = jiff::Zoned::now().date();
+    let mut results = run.results;
+    results.expired = options.quarantine.apply(&mut results.cases, today);
+    results.healed = options.quarantine.healed(&results.cases);
+    results.wall = began.elapsed();
+    Ok(results)
+}
+
+struct Run<'a> {
+    options: &'a Options,
+    /// Dropped before `scratch`, into which its forks write.
+    image: Image,
+    scratch: Scratch,
+    queue: VecDeque<Job>,
+    running: BTreeMap<u32, Running>,
+    /// The latest number of a fork.
+    number: u32,
+    /// Whether a unit's classes were loaded for all others.
+    has_learned: bool,
+    /// Jobs for the time after the first attempts.
+    again: VecDeque<Job>,
+    results: Results,
+    /// Index of a test in the results.
+    by_id: BTreeMap<String, usize>,
+}
+
+impl Run<'_> {
+    /// Lets the framework list its tests, in a fork.
+    fn list(&mut self) -> Result<Vec<crate::unit::Listed>> {
+        let (list, found) = (self.scratch.file("list.xml"), self.scratch.file("units.json"));
+        let order = Order {
+            is_unit: false,
+            arguments: self.options.framework.list(&list),
+            environment: BTreeMap::new(),
+            configuration: None,
+            learned: Some(self.learned(LIST)),
+            list: Some(list),
+            units: Some(found.clone()),
+        };
+        self.fork(LIST, &order)?;
+        let status = loop {
+            match self.image.next(None)? {
+                Some(TestEvent::Died { unit: LIST, status }) => break status,
+                Some(TestEvent::Failed { why, .. }) => bail!("cannot fork PHP: {why}"),
+                _ => {}
+            }
+        };
+        let output = scratch::tail(&self.output(LIST), TAIL_BYTES_MAX);
+        let Ok(text) = scratch::read(&found) else {
+            bail!(
+                "the test framework did not list its tests ({}); its output:\n{output}",
+                Ending::of(status)
+            );
+        };
+        let list: List = serde_json::from_str(&text).context("the list of tests is garbled")?;
+        if list.units.is_empty() {
+            bail!("no tests found; the test framework's output:\n{output}");
+        }
+        self.load(LIST)?;
+        Ok(list.units)
+    }
+
+    fn learned(&self, number: u32) -> PathBuf {
+        self.scratch.file(&format!("{number}.classes"))
+    }
+
+    fn output(&self, number: u32) -> PathBuf {
+        self.scratch.file(&format!("{number}.out"))
+    }
+
+    fn junit(&self, number: u32) -> PathBuf {
+        self.scratch.file(&format!("{number}.xml"))
+    }
+
+    fn fork(&self, unit: u32, order: &Order) -> Result<()> {
+        let text = serde_json::to_vec(order)?;
+        let order = self.scratch.write(&format!("{unit}.json"), &text)?;
+        self.image.send(&TestOrder::Fork { unit, order, output: self.output(unit) })
+    }
+
+    /// Makes the image load the classes of the framework and of libraries that a fork has loaded.
+    fn load(&self, number: u32) -> Result<()> {
+        let order = self.learned(number);
+        if order.is_file() { self.image.send(&TestOrder::Load { order }) } else { Ok(()) }
+    }
+
+    /// Runs all jobs of the queue.
+    fn drain(&mut self, on: &mut dyn FnMut(Step<'_>)) -> Result<()> {
+        loop {
+            while self.running.len() < self.options.jobs
+                && let Some(job) = self.queue.pop_front()
+            {
+                self.start(job)?;
+            }
+            if self.running.is_empty() {
+                return Ok(());
+            }
+            let now = Instant::now();
+            let next = self.running.values().map(|unit| unit.deadline).min().unwrap_or(now);
+            let wait = next.saturating_duration_since(now).min(LOOK_INTERVAL);
+            match self.image.next(Some(wait))? {
+                Some(TestEvent::Died { unit, status }) => {
+                    self.end(unit, &Ending::of(status), on)?;
+                }
+                Some(TestEvent::Failed { unit, why }) => {
+                    self.end(unit, &Ending::NoFork(why), on)?;
+                }
+                Some(TestEvent::Forked { .. } | TestEvent::Ready { .. }) => {}
+                None => self.look()?,
+            }
+        }
+    }
+
+    fn start(&mut self, job: Job) -> Result<()> {
+        self.number += 1;
+        self.results.forks += 1;
+        let number = self.number;
+        let used: BTreeSet<_> = self.running.values().map(|unit| unit.place).collect();
+        let place = (1..=self.options.jobs).find(|place| !used.contains(place)).unwrap_or(1);
+        let own = self.scratch.file(&format!("{number}-phpunit.xml"));
+        let (mut arguments, configuration) = job.unit.arguments(&self.options.framework, own);
+        let log = ["--log-junit".to_owned(), self.junit(number).to_string_lossy().into_owned()];
+        // The file is the last word.
+        arguments.splice(2..2, log);
+        if let (Some(seed), true) = (self.options.shuffle, job.attempt != Attempt::Ordered) {
+            // PHPUnit takes seeds of 31 bits.
+            let seed = (seed & 0x7fff_ffff).to_string();
+            let words = ["--order-by=random".to_owned(), format!("--random-order-seed={seed}")];
+            arguments.splice(2..2, words);
+        }
+        let order = Order {
+            is_unit: true,
+            arguments,
+            environment: BTreeMap::from([
+                ("SAMOVAR_TEST_WORKER", place.to_string()),
+                ("SAMOVAR_TEST_UNIT", number.to_string()),
+            ]),
+            configuration,
+            learned: (!self.has_learned).then(|| self.learned(number)),
+            list: None,
+            units: None,
+        };
+        self.fork(number, &order)?;
+        let began = Instant::now();
+        let deadline = began + self.options.time_limit;
+        self.running.insert(number, Running { job, place, deadline, killed: None, began });
+        Ok(())
+    }
+
+    /// Kills units that have run or written for too long.
+    fn look(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let files: Vec<_> =
+            self.running.keys().map(|number| (*number, self.output(*number))).collect();
+        for (number, file) in files {
+            let Some(unit) = self.running.get_mut(&number) else { continue };
+            if unit.killed.is_some() {
+                // Until its end is reported there is nothing to do.
+                unit.deadline = now + LOOK_INTERVAL;
+                continue;
+            }
+            let bytes = file.metadata().map_or(0, |file| file.len());
+            if now >= unit.deadline {
+                let limit = self.options.time_limit.as_secs_f64();
+                unit.killed = Some(format!("it ran for more than {limit} s, and was killed"));
+            } else if bytes > OUTPUT_BYTES_MAX {
+                let limit = OUTPUT_BYTES_MAX >> 20;
+                unit.killed = Some(format!("it printed more than {limit} MiB, and was killed"));
+            } else {
+                continue;
+            }
+            unit.deadline = now + LOOK_INTERVAL;
+            self.image.send(&TestOrder::Kill { unit: number })?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, number: u32, ending: &Ending, on: &mut dyn FnMut(Step<'_>)) -> Result<()> {
+        let Some(mut unit) = self.running.remove(&number) else { return Ok(()) };
+        let output = scratch::tail(&self.output(number), TAIL_BYTES_MAX);
+        let cases = match unit.killed.take() {
+            Some(why) => Err(why),
+            None => self.cases(number, ending),
+        };
+        let mut has_run = false;
+        let cases = match cases {
+            Ok(cases) => {
+                has_run = true;
+                if let (Ending::Exit(status), false) = (ending, cases.is_empty()) {
+                    self.note_status(&unit.job, *status, &cases, &output);
+                }
+                cases
+            }
+            Err(why) => {
+                let may_split = self.options.by != By::Test
+                    && self.options.framework.filter.is_none()
+                    && unit.job.attempt == Attempt::First
+                    && unit.job.unit.methods.len() > 1;
+                if may_split {
+                    // Only the test at fault shall fail, so each runs in a process of its own.
+                    let jobs = unit.job.unit.split();
+                    for unit in jobs.into_iter().rev() {
+                        self.queue.push_front(Job { unit, attempt: Attempt::First });
+                    }
+                    return Ok(());
+                }
+                vec![crashed(&unit.job.unit, &why, &output, unit.began.elapsed())]
+            }
+        };
+        if has_run && !self.has_learned {
+            self.has_learned = true;
+            self.load(number)?;
+        }
+        for suffix in ["json", "out", "xml"] {
+            let _ = std::fs::remove_file(self.scratch.file(&format!("{number}.{suffix}")));
+        }
+        on(Step::Cases(&cases));
+        let is_bad = cases.iter().any(|case| case.verdict.is_bad());
+        self.record(unit.job, cases);
+        if is_bad && self.options.framework.stops_early {
+            self.results.is_stopped = true;
+            self.queue.clear();
+        }
+        Ok(())
+    }
+
+    /// Returns the results of a unit, or the reason why there are none.
+    fn cases(&self, number: u32, ending: &Ending) -> Result<Vec<Case>, String> {
+        if let Ending::Signal(_) | Ending::NoFork(_) = ending {
+            return Err(format!("its process {ending}"));
+        }
+        match scratch::read(&self.junit(number)) {
+            Ok(text) => junit::read(&text)
+                .map_err(|why| format!("its process {ending}, and left a garbled log: {why}")),
+            Err(_) => Err(format!("its process {ending} before its tests did")),
+        }
+    }
+
+    /// Keeps an exit status that no failed test explains, such as that of `failOnWarning`.
+    fn note_status(&mut self, job: &Job, status: i32, cases: &[Case], output: &str) {
+        if status != 0 && job.attempt == Attempt::First && !cases.iter().any(|c| c.verdict.is_bad())
+        {
+            self.results.status = self.results.status.max(if status == 1 { 1 } else { 2 });
+            self.results.problems.push(format!(
+                "{}: the test framework ended with status {status}; its output:\n{output}",
+                job.unit.name
+            ));
+        }
+    }
+
+    fn record(&mut self, job: Job, cases: Vec<Case>) {
+        let attempt = job.attempt;
+        let mut is_bad = false;
+        for case in cases {
+            let known = self.by_id.get(&case.id()).copied();
+            match (attempt, known) {
+                (Attempt::First, _) | (_, None) => {
+                    is_bad |= case.verdict.is_bad();
+                    self.by_id.insert(case.id(), self.results.cases.len());
+                    self.results.cases.push(case);
+                }
+                (_, Some(at)) => {
+                    let first = &mut self.results.cases[at];
+                    if !first.verdict.is_bad() || matches!(first.note, Some(Note::Flaky { .. })) {
+                        continue;
+                    }
+                    is_bad |= case.verdict.is_bad();
+                    if !case.verdict.is_bad() {
+                        first.note = Some(match attempt {
+                            Attempt::Rerun(rerun) => Note::Flaky { rerun },
+                            _ => Note::OrderDependent,
+                        });
+                    }
+                }
+            }
+        }
+        let next = match attempt {
+            _ if !is_bad => None,
+            Attempt::First if self.options.shuffle.is_some() => Some(Attempt::Ordered),
+            Attempt::First | Attempt::Ordered => Some(Attempt::Rerun(1)),
+            Attempt::Rerun(n) => Some(Attempt::Rerun(n + 1)),
+        };
+        let next = next.filter(|next| match next {
+            Attempt::Rerun(n) => *n <= self.options.reruns,
+            _ => true,
+        });
+        if let Some(attempt) = next {
+            self.again.push_back(Job { unit: job.unit, attempt });
+        }
+    }
+}
+
+/// The result of a unit whose process left none.
+fn crashed(unit: &Unit, why: &str, output: &str, time: Duration) -> Case {
+    let class = unit.class.as_deref().unwrap_or(&unit.name);
+    let name = match unit.methods.as_slice() {
+        [one] => one.as_str(),
+        _ => "",
+    };
+    let output = if output.is_empty() { String::new() } else { format!("\nIts output:\n{output}") };
+    Case {
+        file: unit.file.display().to_string(),
+        kind: "Samovar\\Crash".to_owned(),
+        text: format!("The test has no result: {why}.{output}"),
+        seconds: time.as_secs_f64(),
+        ..Case::new(class, name, Verdict::Errored)
+    }
+}
+
+/// End of a process.
+enum Ending {
+    Exit(i32),
+    Signal(i32),
+    NoFork(String),
+}
+
+impl Ending {
+    fn of(status: i32) -> Ending {
+        let status = ExitStatus::from_raw(status);
+        match (status.signal(), status.code()) {
+            (Some(signal), _) => Ending::Signal(signal),
+            (None, status) => Ending::Exit(status.unwrap_or(0)),
+        }
+    }
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Ending::Exit(status) => write!(to, "ended with status {status}"),
+            Ending::Signal(signal) => write!(to, "was ended by signal {signal}{}", name(*signal)),
+            Ending::NoFork(why) => write!(to, "could not be forked: {why}"),
+        }
+    }
+}
+
+fn name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (illegal instruction)",
+        6 => " (abort)",
+        7 => " (bus error)",
+        9 => " (killed; perhaps the memory is used up)",
+        11 => " (segmentation fault)",
+        15 => " (terminated)",
+        _ => "",
+    }
+}

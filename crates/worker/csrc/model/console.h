@@ -1,0 +1,11 @@
+/* PHP's command line in this process. */
+#ifndef SAMOVAR_MODEL_CONSOLE_H
+#define SAMOVAR_MODEL_CONSOLE_H
+
+#include <stdbool.h>
+
+/* Runs the script `file` with the arguments `words`, then shuts PHP down. Returns the exit status.
+ * `is_plain`: all settings that the command line does not force are those of php.ini. */
+int samovar_console_run(int count, char **words, const char *file, bool is_plain);
+
+#endif

@@ -1,0 +1,57 @@
+/* `samovar test`: a command line that boots the test framework once. It is forked for each unit of
+ * tests in the middle of its script, the driver (crates/testing/src/driver.php). */
+#include "boundary.h"
+#include "model/console.h"
+#include "module.h"
+#include "rollback/reseed.h"
+#include <php.h>
+
+static const char NAMESPACE[] = "samovar\\";
+
+ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_next_order, 0, 0, IS_STRING, 1)
+ZEND_END_ARG_INFO()
+
+/* samovar_test_order(): ?string. Returns the file with the next order: one to load classes in this
+ * process, or one to run tests in the child that the call has forked. NULL: there are no more. */
+static ZEND_FUNCTION(samovar_test_order) {
+    ZEND_PARSE_PARAMETERS_NONE();
+    bool is_child = false;
+    size_t len = 0;
+    const char *file = samovar_next_test_order(&len, &is_child);
+    if (is_child) {
+        samovar_reseed_prepare();
+        samovar_reseed();
+    }
+    if (file) {
+        RETVAL_STRINGL(file, len);
+    }
+}
+
+static const zend_function_entry functions[] = {ZEND_FE(samovar_test_order, arginfo_next_order)
+                                                    ZEND_FE_END};
+
+/* PHP's command line has no functions of web servers. Libraries look for some of them. */
+static void hide_functions_of_servers(void) {
+    for (const zend_function_entry *f = samovar_module_entry.functions; f->fname; f++) {
+        if (zend_binary_strncasecmp(f->fname, strlen(f->fname), NAMESPACE, sizeof NAMESPACE - 1,
+                                    sizeof NAMESPACE - 1) != 0) {
+            zend_hash_str_del(CG(function_table), f->fname, strlen(f->fname));
+        }
+    }
+}
+
+/* Test frameworks start the tests that need a process of their own with PHP_BINARY. */
+static void set_binary(const char *binary) {
+    zend_constant *constant = zend_hash_str_find_ptr(EG(zend_constants), ZEND_STRL("PHP_BINARY"));
+    if (constant) {
+        ZVAL_NEW_STR(&constant->value, zend_string_init(binary, strlen(binary), 1));
+    }
+}
+
+int samovar_php_tests(const char *driver, const char *script, const char *binary) {
+    char *words[] = {(char *)script, NULL};
+    hide_functions_of_servers();
+    set_binary(binary);
+    zend_register_functions(NULL, functions, NULL, MODULE_PERSISTENT);
+    return samovar_console_run(1, words, driver, true);
+}
