@@ -417,7 +417,11 @@ impl Run<'_> {
     fn record(&mut self, job: Job, cases: Vec<Case>) {
         let attempt = job.attempt;
         let mut is_bad = false;
-        for case in cases {
+        for mut case in cases {
+            if case.class.is_empty() {
+                // A warning about the class as a whole, such as the lack of tests.
+                case.class.clone_from(&job.unit.name);
+            }
             let known = self.by_id.get(&case.id()).copied();
             match (attempt, known) {
                 (Attempt::First, _) | (_, None) => {

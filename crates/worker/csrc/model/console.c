@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 static const char CLI_NAME[] = "cli";
@@ -191,6 +192,12 @@ int samovar_console_run(int count, char **words, const char *file, bool is_plain
     execute();
     const int status = EG(exit_status);
     php_request_shutdown(NULL);
+    if (is_plain) {
+        /* The end of PHP would free memory, and so copy the pages that this process shares with
+         * the others. */
+        fflush(NULL);
+        _exit(status);
+    }
     samovar_php_shutdown();
     return status;
 }

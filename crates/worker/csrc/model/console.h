@@ -5,7 +5,8 @@
 #include <stdbool.h>
 
 /* Runs the script `file` with the arguments `words`, then shuts PHP down. Returns the exit status.
- * `is_plain`: all settings that the command line does not force are those of php.ini. */
+ * `is_plain`: all settings that the command line does not force are those of php.ini, and the
+ * process ends after the script. */
 int samovar_console_run(int count, char **words, const char *file, bool is_plain);
 
 #endif
