@@ -41,6 +41,7 @@ mod locations;
 mod migrate;
 mod parallel;
 mod php_engine;
+mod php_tests;
 mod phpt;
 mod plan;
 mod pools;

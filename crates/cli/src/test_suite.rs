@@ -16,6 +16,9 @@ use std::process::ExitCode;
 pub(crate) const SUBCOMMAND: Subcommand =
     Subcommand { define: options::define, prepare, hint: options::hint };
 
+/// Exit code if the tests cannot run.
+const EXIT_ERROR: u8 = 2;
+
 /// Options of the command.
 #[derive(Debug)]
 struct TestOptions {
@@ -34,6 +37,16 @@ fn prepare(matches: &ArgMatches, _: Sources) -> Prepared {
 
 impl Run for TestOptions {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        // Status 1 means failed tests.
+        self.all().or_else(|error| {
+            terminal::complain(&format!("samovar: {}", terminal::words(&error)));
+            Ok(ExitCode::from(EXIT_ERROR))
+        })
+    }
+}
+
+impl TestOptions {
+    fn all(&self) -> Result<ExitCode> {
         let mut all = Vec::new();
         for options in &self.runs {
             all.push(self.one(options)?);
@@ -54,9 +67,7 @@ impl Run for TestOptions {
         }
         Ok(ExitCode::from(status))
     }
-}
 
-impl TestOptions {
     /// Runs the tests with one version of PHP.
     fn one(&self, options: &Options) -> Result<Results> {
         let mut progress = Progress::default();

@@ -1,7 +1,7 @@
 //! Runs under several versions of PHP: the tests whose results differ.
 
 use crate::case::Case;
-use crate::run::Results;
+use crate::results::Results;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 

@@ -92,7 +92,7 @@ fn close(cases: &mut [Case], element: &str, fault: Option<(String, String)>, mes
     case.kind = kind;
     // The framework's text begins with the name of the test.
     let text = text.strip_prefix(&case.id()).unwrap_or(&text);
-    text.trim_matches('\n').trim_end().clone_into(&mut case.text);
+    text.trim_matches('\n').trim().clone_into(&mut case.text);
 }
 
 enum Token<'a> {

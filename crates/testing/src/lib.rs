@@ -12,18 +12,22 @@
 //! - `scratch`: files of a run
 //! - `options`: the options of a run
 //! - `unit`: the tests of one fork
+//! - `ending`: ends of processes without results
 //! - `image`: the process that is forked
+//! - `results`: the results of a run
 //! - `run`: units in parallel, time limits, crashes, reruns
 //! - `report`, `difference`: texts for people
 
 mod case;
 mod difference;
+mod ending;
 mod framework;
 mod image;
 mod junit;
 mod options;
 mod quarantine;
 mod report;
+mod results;
 mod run;
 mod scratch;
 mod unit;
@@ -35,4 +39,5 @@ pub use junit::write as junit;
 pub use options::{By, Options};
 pub use quarantine::Quarantine;
 pub use report::{Progress, summary};
-pub use run::{Results, Step, run};
+pub use results::{Results, Step};
+pub use run::run;

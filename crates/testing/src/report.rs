@@ -1,7 +1,7 @@
 //! A run for people, in the style of `PHPUnit`: progress, failures, counts.
 
 use crate::case::{Case, Note, Verdict};
-use crate::run::Results;
+use crate::results::Results;
 use std::fmt::Write as _;
 
 /// Marks on a line of the progress.

@@ -1,18 +1,18 @@
 //! A run: units in parallel forks, with time limits; crashes, reruns, and the results of all.
 
-use crate::case::{Case, Note, Verdict};
+use crate::case::{Case, Note};
+use crate::ending::{Ending, crashed};
 use crate::image::Image;
 use crate::junit;
 use crate::options::{By, Options};
+use crate::results::{Results, Step};
 use crate::scratch::{self, Scratch};
 use crate::unit::{List, OwnConfiguration, Unit, units};
 use anyhow::{Context, Result, bail};
 use samovar_channel::{TestEvent, TestOrder};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
-use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 /// Interval of looks at the output of running units.
@@ -23,62 +23,6 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 const TAIL_BYTES_MAX: u64 = 2048;
 /// Number of the process that lists the tests.
 const LIST: u32 = 0;
-
-/// The results of a run.
-#[derive(Debug, Default)]
-pub struct Results {
-    /// PHP's version.
-    pub php: String,
-    /// The results of all tests, in the order of the list.
-    pub cases: Vec<Case>,
-    /// Faults of units that are not faults of one test.
-    pub problems: Vec<String>,
-    /// Expired entries of the quarantine.
-    pub expired: Vec<String>,
-    /// Entries of the quarantine whose tests have passed.
-    pub healed: Vec<String>,
-    /// Number of forks.
-    pub forks: u32,
-    /// Duration of the boot, the list included.
-    pub boot: Duration,
-    /// Duration of the run, the boot included.
-    pub wall: Duration,
-    /// Seed of the random order.
-    pub seed: Option<u64>,
-    /// Whether the run ended at the first failure.
-    pub is_stopped: bool,
-    /// Highest exit status of the framework without a failed test.
-    status: u8,
-}
-
-impl Results {
-    /// Returns the exit status: 0, 1 with failures, 2 with errors.
-    #[must_use]
-    pub fn status(&self) -> u8 {
-        let failing = self.cases.iter().filter(|case| case.fails());
-        let worst = failing.map(|case| if case.verdict == Verdict::Errored { 2 } else { 1 }).max();
-        worst.unwrap_or(0).max(self.status).max(u8::from(!self.expired.is_empty()))
-    }
-}
-
-/// A step of a run, for its progress.
-pub enum Step<'a> {
-    /// The tests are listed.
-    Listed {
-        /// PHP's version.
-        php: &'a str,
-        /// Number of tests, with one for each data set.
-        tests: usize,
-        /// Number of units.
-        units: usize,
-        /// Output of the boot.
-        output: &'a str,
-    },
-    /// A unit has ended.
-    Cases(&'a [Case]),
-    /// Reruns begin.
-    Reruns(usize),
-}
 
 /// Purpose of a fork.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -418,7 +362,7 @@ impl Run<'_> {
         let attempt = job.attempt;
         let mut is_bad = false;
         for mut case in cases {
-            if case.class.is_empty() {
+            if case.class.is_empty() && job.unit.class.is_some() {
                 // A warning about the class as a whole, such as the lack of tests.
                 case.class.clone_from(&job.unit.name);
             }
@@ -457,61 +401,5 @@ impl Run<'_> {
         if let Some(attempt) = next {
             self.again.push_back(Job { unit: job.unit, attempt });
         }
-    }
-}
-
-/// The result of a unit whose process left none.
-fn crashed(unit: &Unit, why: &str, output: &str, time: Duration) -> Case {
-    let class = unit.class.as_deref().unwrap_or(&unit.name);
-    let name = match unit.methods.as_slice() {
-        [one] => one.as_str(),
-        _ => "",
-    };
-    let output = if output.is_empty() { String::new() } else { format!("\nIts output:\n{output}") };
-    Case {
-        file: unit.file.display().to_string(),
-        kind: "Samovar\\Crash".to_owned(),
-        text: format!("The test has no result: {why}.{output}"),
-        seconds: time.as_secs_f64(),
-        ..Case::new(class, name, Verdict::Errored)
-    }
-}
-
-/// End of a process.
-enum Ending {
-    Exit(i32),
-    Signal(i32),
-    NoFork(String),
-}
-
-impl Ending {
-    fn of(status: i32) -> Ending {
-        let status = ExitStatus::from_raw(status);
-        match (status.signal(), status.code()) {
-            (Some(signal), _) => Ending::Signal(signal),
-            (None, status) => Ending::Exit(status.unwrap_or(0)),
-        }
-    }
-}
-
-impl std::fmt::Display for Ending {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Ending::Exit(status) => write!(to, "ended with status {status}"),
-            Ending::Signal(signal) => write!(to, "was ended by signal {signal}{}", name(*signal)),
-            Ending::NoFork(why) => write!(to, "could not be forked: {why}"),
-        }
-    }
-}
-
-fn name(signal: i32) -> &'static str {
-    match signal {
-        4 => " (illegal instruction)",
-        6 => " (abort)",
-        7 => " (bus error)",
-        9 => " (killed; perhaps the memory is used up)",
-        11 => " (segmentation fault)",
-        15 => " (terminated)",
-        _ => "",
     }
 }

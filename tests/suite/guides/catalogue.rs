@@ -55,6 +55,7 @@ const EXPLAINING: &[&str] = &[
     "guide/schedules",
     "guide/script-model",
     "guide/status-and-health",
+    "guide/testing",
     "guide/tls-and-http2",
     "guide/troubleshooting",
     "guide/workers",
