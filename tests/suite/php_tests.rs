@@ -60,10 +60,7 @@ fn results_are_those_of_phpunit() {
                     ("testIncomplete", "$this->markTestIncomplete('why');"),
                     ("testRisky", ""),
                     ("testOutput", "echo 'printed'; self::assertTrue(true);"),
-                    (
-                        "testExit",
-                        "$this->expectException(LogicException::class); throw new LogicException();",
-                    ),
+                    ("testExit", "$this->expectException(Error::class); throw new Error();"),
                 ],
             ),
         ),
@@ -187,29 +184,41 @@ fn crash_hang_and_exit_cost_one_test_each() {
 
 #[test]
 fn application_is_booted_once_and_its_environment_is_that_of_phpunit() {
+    let random = "file_put_contents(__DIR__ . '/random', mt_rand() . PHP_EOL, FILE_APPEND);
+        self::assertTrue(true);";
     let project = Project::new(&[
-        ("tests/bootstrap.php", "<?php file_put_contents(__DIR__ . '/boots', getmypid() . \"\\n\", FILE_APPEND);"),
-        ("tests/kernel.php", "<?php final class Kernel { public static $booted; } Kernel::$booted = getmypid();"),
+        (
+            "tests/bootstrap.php",
+            "<?php file_put_contents(__DIR__ . '/boots', getmypid() . PHP_EOL, FILE_APPEND);",
+        ),
+        (
+            "tests/kernel.php",
+            "<?php final class Kernel { public static $booted; } Kernel::$booted = getmypid();",
+        ),
         (
             "tests/ATest.php",
             &class("ATest", &[(
                 "testBoot",
                 "self::assertNotSame(getmypid(), Kernel::$booted); self::assertSame('7', LIMIT);
-                self::assertSame('testing', getenv('APP_ENV')); self::assertSame('12', ini_get('precision'));
-                self::assertSame('testing', $_ENV['APP_ENV']); self::assertContains('--log-junit', $_SERVER['argv']);
-                self::assertSame('cli', PHP_SAPI); self::assertFalse(function_exists('fastcgi_finish_request'));
+                self::assertSame('testing', getenv('APP_ENV'));
+                self::assertSame('12', ini_get('precision'));
+                self::assertSame('testing', $_ENV['APP_ENV']);
+                self::assertContains('--log-junit', $_SERVER['argv']);
+                self::assertSame('cli', PHP_SAPI);
+                self::assertFalse(function_exists('fastcgi_finish_request'));
                 self::assertMatchesRegularExpression('/^[12]$/', getenv('SAMOVAR_TEST_WORKER'));",
             )]),
         ),
-        ("tests/BTest.php", &class("BTest", &[("testRandom", "file_put_contents(__DIR__ . '/random', mt_rand() . \"\\n\", FILE_APPEND); self::assertTrue(true);")])),
-        ("tests/CTest.php", &class("CTest", &[("testRandom", "file_put_contents(__DIR__ . '/random', mt_rand() . \"\\n\", FILE_APPEND); self::assertTrue(true);")])),
+        ("tests/BTest.php", &class("BTest", &[("testRandom", random)])),
+        ("tests/CTest.php", &class("CTest", &[("testRandom", random)])),
     ]);
     std::fs::write(
         project.path("phpunit.xml"),
         "<?xml version=\"1.0\"?>\n<phpunit bootstrap=\"tests/bootstrap.php\">
         <php><const name=\"LIMIT\" value=\"7\"/><env name=\"APP_ENV\" value=\"testing\"/>
         <ini name=\"precision\" value=\"12\"/></php>
-        <testsuites><testsuite name=\"all\"><directory>tests</directory></testsuite></testsuites></phpunit>",
+        <testsuites><testsuite name=\"all\"><directory>tests</directory></testsuite></testsuites>
+        </phpunit>",
     )
     .expect("our folder");
     std::fs::write(project.path("tests/random"), "").expect("our folder");
@@ -226,7 +235,8 @@ fn application_is_booted_once_and_its_environment_is_that_of_phpunit() {
 
 #[test]
 fn test_that_passes_in_a_rerun_is_flaky() {
-    let flaky = "$n = (int) @file_get_contents(__DIR__ . '/n'); file_put_contents(__DIR__ . '/n', (string) ++$n);
+    let flaky = "$n = (int) @file_get_contents(__DIR__ . '/n') + 1;
+        file_put_contents(__DIR__ . '/n', (string) $n);
         self::assertGreaterThan(2, $n);";
     let project = Project::new(&[(
         "tests/FlakyTest.php",
@@ -270,7 +280,7 @@ fn quarantine_excuses_known_failures_until_their_day() {
     )]);
     let entry = |until: &str| {
         let text = format!(
-            "[[test]]\ntest = 'KnownTest::testKnown'\nowner = 'ann'\nuntil = {until}\nreason = 'SHOP-1'\n"
+            "[[test]]\ntest = 'KnownTest::testKnown'\nowner = 'ann'\nreason = 'a'\nuntil = {until}"
         );
         std::fs::write(project.path("samovar-quarantine.toml"), text).expect("our folder");
         project.test(&[])
@@ -300,7 +310,7 @@ fn each_process_has_its_own_database_cloned_by_a_command() {
         ("tests/BTest.php", &class("BTest", &[("testInsert", query)])),
         (
             "template.php",
-            "<?php (new PDO('sqlite:' . __DIR__ . '/tests/template'))->exec('CREATE TABLE notes (id INT)');",
+            "<?php (new PDO('sqlite:tests/template'))->exec('CREATE TABLE notes (id INT)');",
         ),
     ]);
     project.php("template.php");
@@ -334,6 +344,18 @@ fn run_that_cannot_start_names_the_reason() {
     std::fs::write(project.path("broken.php"), "<?php throw new Error('broken boot');")
         .expect("our folder");
     check(&[], &["--bootstrap", "broken.php"], "broken boot");
+}
+
+#[test]
+fn coverage_without_an_extension_that_measures_it_is_an_error() {
+    let project = Project::new(&[(
+        "tests/ATest.php",
+        &class("ATest", &[("testGood", "self::assertTrue(true);")]),
+    )]);
+    let run = project.test_with(&[], &["--coverage-clover", "clover.xml"]);
+    assert_eq!(run.status, 2, "{}", run.text);
+    let hint = "no coverage was measured\nhint: load the extension pcov or xdebug";
+    assert!(run.text.contains(hint), "{}", run.text);
 }
 
 #[test]

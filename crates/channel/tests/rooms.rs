@@ -15,6 +15,7 @@ fn modules_import_only_lower_ones() {
         "order",
         "event",
         "socket",
+        "test_run",
         "reply_socket",
         "jobs",
     ];

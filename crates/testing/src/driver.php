@@ -4,6 +4,8 @@ declare(strict_types=1);
 
 namespace Samovar\Testing;
 
+use SebastianBergmann\CodeCoverage\Report;
+
 /**
  * The driver of `samovar test`: boots the autoloader, the test framework and the application once,
  * then runs the framework's own command in one fork for each unit of tests.
@@ -52,10 +54,39 @@ final class Driver
                 self::preload($order['classes']);
                 continue;
             }
+            if (isset($order['merge'])) {
+                self::merge($order['merge']);
+                exit(0);
+            }
             self::enter($order);
             return self::$plan['script'];
         }
         exit(0);
+    }
+
+    /**
+     * Writes the reports of the coverage of several processes.
+     *
+     * @param array<string, mixed> $order
+     */
+    private static function merge(array $order): void
+    {
+        $all = null;
+        foreach ($order['files'] as $file) {
+            $one = include $file;
+            $all === null ? $all = $one : $all->merge($one);
+        }
+        $reports = [
+            'clover' => Report\Clover::class,
+            'cobertura' => Report\Cobertura::class,
+            'php' => Report\PHP::class,
+            'html' => Report\Html\Facade::class,
+        ];
+        foreach ($reports as $name => $class) {
+            if ($order[$name] !== null) {
+                (new $class())->process($all, $order[$name]);
+            }
+        }
     }
 
     /** @param array<string, mixed> $order */
@@ -306,7 +337,7 @@ final class Driver
      * Writes a copy of phpunit.xml whose only test suite is one file. So the framework finds all
      * test classes of the file, as it does for a folder.
      *
-     * @param array<string, string> $order
+     * @param array<string, mixed> $order
      */
     private static function writeConfiguration(array $order): void
     {
@@ -328,8 +359,15 @@ final class Driver
                 $node->textContent = $path;
             }
         }
-        foreach (iterator_to_array($query->query('/phpunit/testsuites')) as $node) {
-            $root->removeChild($node);
+        $replaced = '/phpunit/testsuites | /phpunit/logging | /phpunit/coverage/report';
+        foreach (iterator_to_array($query->query($replaced)) as $node) {
+            $node->parentNode->removeChild($node);
+        }
+        if (!$order['hasUncovered']) {
+            foreach ($query->query('/phpunit/coverage') as $node) {
+                $node->removeAttribute('processUncoveredFiles');
+                $node->setAttribute('includeUncoveredFiles', 'false');
+            }
         }
         $suite = $document->createElement('testsuite');
         $suite->setAttribute('name', $order['name']);

@@ -1,6 +1,7 @@
 //! The test framework's command line: the words that the user typed, and the words for one unit.
 
 use anyhow::{Result, bail};
+use serde::Serialize;
 use std::path::{Path, PathBuf};
 
 /// Options of `PHPUnit` whose value is the next word.
@@ -60,8 +61,8 @@ const REFUSED: [(&str, &str); 16] = [
     ("--testdox-text", "use --log-junit"),
     ("--testdox-xml", "use --log-junit"),
     ("--coverage-text", "use --coverage-clover or --coverage-html"),
-    ("--coverage-cobertura", "use --coverage-clover or --coverage-html"),
     ("--coverage-crap4j", "use --coverage-clover or --coverage-html"),
+    ("--coverage-xml", "use --coverage-clover or --coverage-html"),
 ];
 /// Options that select tests for the list, and are useless for one file.
 const SELECTING: [&str; 2] = ["--testsuite", "--exclude-testsuite"];
@@ -71,6 +72,37 @@ const CONFIGURATIONS: [&str; 3] = ["phpunit.xml", "phpunit.dist.xml", "phpunit.x
 const DEBIAN: &str = "PHPUnit/Autoload.php";
 /// Maximum number of words.
 const WORDS_MAX: usize = 1000;
+
+/// Reports of the coverage of all units together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Clover's XML.
+    pub clover: Option<PathBuf>,
+    /// Cobertura's XML.
+    pub cobertura: Option<PathBuf>,
+    /// The objects of PHP that `phpcov merge` reads.
+    pub php: Option<PathBuf>,
+    /// Folder with pages.
+    pub html: Option<PathBuf>,
+}
+
+impl Coverage {
+    fn report(&mut self, option: &str) -> Option<&mut Option<PathBuf>> {
+        match option {
+            "--coverage-clover" => Some(&mut self.clover),
+            "--coverage-cobertura" => Some(&mut self.cobertura),
+            "--coverage-php" => Some(&mut self.php),
+            "--coverage-html" => Some(&mut self.html),
+            _ => None,
+        }
+    }
+
+    /// Whether a report is wanted.
+    #[must_use]
+    pub fn is_wanted(&self) -> bool {
+        *self != Coverage::default()
+    }
+}
 
 /// The framework with the user's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,6 +117,8 @@ pub struct Framework {
     pub filter: Option<String>,
     /// The file for results, typed as an option of the framework.
     pub log_junit: Option<PathBuf>,
+    /// Reports of coverage, typed as options of the framework.
+    pub coverage: Coverage,
     /// Options for each unit.
     pub options: Vec<String>,
     /// Options and paths that only select tests.
@@ -135,6 +169,10 @@ impl Framework {
                 _ => vec![word.clone()],
             };
             let file = || folder.join(value.as_deref().unwrap_or_default());
+            if let Some(report) = framework.coverage.report(name) {
+                *report = Some(file());
+                continue;
+            }
             match name {
                 "-c" | "--configuration" => framework.configuration = Some(configuration(&file())?),
                 "--no-configuration" => has_configuration = false,
@@ -200,6 +238,11 @@ impl Framework {
         let mut words = self.configured(configuration);
         words.extend(self.options.iter().cloned());
         words.push("--do-not-cache-result".to_owned());
+        // Each unit would replace the files that the configuration names.
+        words.push("--no-logging".to_owned());
+        if !self.coverage.is_wanted() {
+            words.push("--no-coverage".to_owned());
+        }
         words.extend(filter.map(|filter| format!("--filter={filter}")));
         words.extend(file.map(|file| file.to_string_lossy().into_owned()));
         words
@@ -334,7 +377,8 @@ mod tests {
         );
         let unit = framework.unit(None, Some("/^A/"), Some(Path::new("/t/ATest.php")));
         assert_eq!(unit[2..4], ["--group", "fast"]);
-        assert_eq!(unit[6..], ["--do-not-cache-result", "--filter=/^A/", "/t/ATest.php"]);
+        assert_eq!(unit[6..9], ["--do-not-cache-result", "--no-logging", "--no-coverage"]);
+        assert_eq!(unit[9..], ["--filter=/^A/", "/t/ATest.php"]);
     }
 
     #[test]
@@ -345,6 +389,17 @@ mod tests {
         assert_eq!(framework.bootstrap, None);
         assert!(framework.stops_early);
         assert_eq!(framework.unit(None, None, None)[0], "--no-configuration");
+    }
+
+    #[test]
+    fn coverage_is_reported_once_for_all_units() {
+        let folder = project();
+        let command = "--coverage-clover clover.xml --coverage-html=html --coverage-filter src";
+        let framework = read(folder.path(), command).expect("a good command");
+        assert_eq!(framework.coverage.clover, Some(folder.path().join("clover.xml")));
+        assert_eq!(framework.coverage.html, Some(folder.path().join("html")));
+        assert_eq!(framework.options, ["--coverage-filter", "src"]);
+        assert!(!framework.unit(None, None, None).contains(&"--no-coverage".to_owned()));
     }
 
     #[test]

@@ -70,7 +70,10 @@ impl Image {
         scratch.write("plan.json", &plan)?;
         let driver = scratch.write("driver.php", DRIVER.as_bytes())?;
         let own = DIRECTIVES.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let define = own.into_iter().chain(options.define.clone()).collect();
+        // Opcache removes lines that have no effect, which would change the coverage.
+        let coverage = framework.coverage.is_wanted();
+        let coverage = coverage.then(|| ("opcache.optimization_level".to_owned(), "0".to_owned()));
+        let define = own.into_iter().chain(coverage).chain(options.define.clone()).collect();
         let bare = WorkerOptions::bare(options.folder.clone());
         let (channel, theirs): (TestRunnerEnd, TestImageEnd) = pair()?;
         let start = TestStart {

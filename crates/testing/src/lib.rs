@@ -34,7 +34,7 @@ mod unit;
 
 pub use case::{Case, Note, Verdict};
 pub use difference::differences;
-pub use framework::{Framework, default_command};
+pub use framework::{Coverage, Framework, default_command};
 pub use junit::write as junit;
 pub use options::{By, Options};
 pub use quarantine::Quarantine;

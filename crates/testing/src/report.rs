@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn summary_counts_what_fails_the_run() {
+    fn summary_counts_failing_tests() {
         let flaky = Case {
             note: Some(Note::Flaky { rerun: 1 }),
             ..Case::new("A", "testFlaky", Verdict::Failed)

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Note};
 use crate::ending::{Ending, crashed};
+use crate::framework::Coverage;
 use crate::image::Image;
 use crate::junit;
 use crate::options::{By, Options};
@@ -63,6 +64,16 @@ struct Order {
     list: Option<PathBuf>,
     #[serde(skip_serializing_if = "Option::is_none")]
     units: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge: Option<Merge>,
+}
+
+/// Coverage of units, for one report.
+#[derive(Serialize)]
+struct Merge {
+    files: Vec<PathBuf>,
+    #[serde(flatten)]
+    reports: Coverage,
 }
 
 /// Runs the tests. `on` observes the run.
@@ -84,6 +95,7 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
         number: LIST,
         has_learned: false,
         again: VecDeque::new(),
+        covered: Vec::new(),
         results,
         by_id: BTreeMap::new(),
     };
@@ -108,6 +120,12 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
         run.queue.append(&mut run.again);
         run.drain(&mut |_| {})?;
     }
+    if options.framework.coverage.is_wanted()
+        && let Err(error) = run.merge()
+    {
+        run.results.problems.push(format!("{error:#}"));
+        run.results.status = 2;
+    }
     let today = jiff::Zoned::now().date();
     let mut results = run.results;
     results.expired = options.quarantine.apply(&mut results.cases, today);
@@ -129,6 +147,8 @@ struct Run<'a> {
     has_learned: bool,
     /// Jobs for the time after the first attempts.
     again: VecDeque<Job>,
+    /// Coverage of the units that have run.
+    covered: Vec<PathBuf>,
     results: Results,
     /// Index of a test in the results.
     by_id: BTreeMap<String, usize>,
@@ -146,15 +166,10 @@ impl Run<'_> {
             learned: Some(self.learned(LIST)),
             list: Some(list),
             units: Some(found.clone()),
+            merge: None,
         };
         self.fork(LIST, &order)?;
-        let status = loop {
-            match self.image.next(None)? {
-                Some(TestEvent::Died { unit: LIST, status }) => break status,
-                Some(TestEvent::Failed { why, .. }) => bail!("cannot fork PHP: {why}"),
-                _ => {}
-            }
-        };
+        let status = self.wait(LIST)?;
         let output = scratch::tail(&self.output(LIST), TAIL_BYTES_MAX);
         let Ok(text) = scratch::read(&found) else {
             bail!(
@@ -170,12 +185,56 @@ impl Run<'_> {
         Ok(list.units)
     }
 
+    /// Waits for the end of the only fork. Returns its status.
+    fn wait(&mut self, number: u32) -> Result<i32> {
+        loop {
+            match self.image.next(None)? {
+                Some(TestEvent::Died { unit, status }) if unit == number => return Ok(status),
+                Some(TestEvent::Failed { why, .. }) => bail!("cannot fork PHP: {why}"),
+                _ => {}
+            }
+        }
+    }
+
+    /// Writes the reports of the coverage of all units, in a fork.
+    fn merge(&mut self) -> Result<()> {
+        let files: Vec<_> = std::mem::take(&mut self.covered);
+        if files.is_empty() {
+            bail!("no coverage was measured\nhint: load the extension pcov or xdebug");
+        }
+        self.number += 1;
+        let number = self.number;
+        let reports = self.options.framework.coverage.clone();
+        let order = Order {
+            is_unit: false,
+            arguments: Vec::new(),
+            environment: BTreeMap::new(),
+            configuration: None,
+            learned: None,
+            list: None,
+            units: None,
+            merge: Some(Merge { files, reports }),
+        };
+        self.fork(number, &order)?;
+        match Ending::of(self.wait(number)?) {
+            Ending::Exit(0) => Ok(()),
+            ending => {
+                let output = scratch::tail(&self.output(number), TAIL_BYTES_MAX);
+                bail!("cannot write the coverage: the process {ending}; its output:\n{output}")
+            }
+        }
+    }
+
     fn learned(&self, number: u32) -> PathBuf {
         self.scratch.file(&format!("{number}.classes"))
     }
 
     fn output(&self, number: u32) -> PathBuf {
         self.scratch.file(&format!("{number}.out"))
+    }
+
+    fn coverage(&self, number: u32) -> PathBuf {
+        self.scratch.file(&format!("{number}.cov"))
     }
 
     fn junit(&self, number: u32) -> PathBuf {
@@ -228,8 +287,13 @@ impl Run<'_> {
         let used: BTreeSet<_> = self.running.values().map(|unit| unit.place).collect();
         let place = (1..=self.options.jobs).find(|place| !used.contains(place)).unwrap_or(1);
         let own = self.scratch.file(&format!("{number}-phpunit.xml"));
-        let (mut arguments, configuration) = job.unit.arguments(&self.options.framework, own);
+        let framework = &self.options.framework;
+        let (mut arguments, configuration) = job.unit.arguments(framework, own, !self.has_learned);
         let log = ["--log-junit".to_owned(), self.junit(number).to_string_lossy().into_owned()];
+        if framework.coverage.is_wanted() {
+            let file = self.coverage(number).to_string_lossy().into_owned();
+            arguments.splice(2..2, ["--coverage-php".to_owned(), file]);
+        }
         // The file is the last word.
         arguments.splice(2..2, log);
         if let (Some(seed), true) = (self.options.shuffle, job.attempt != Attempt::Ordered) {
@@ -249,6 +313,7 @@ impl Run<'_> {
             learned: (!self.has_learned).then(|| self.learned(number)),
             list: None,
             units: None,
+            merge: None,
         };
         self.fork(number, &order)?;
         let began = Instant::now();
@@ -320,6 +385,10 @@ impl Run<'_> {
         if has_run && !self.has_learned {
             self.has_learned = true;
             self.load(number)?;
+        }
+        let coverage = self.coverage(number);
+        if coverage.is_file() {
+            self.covered.push(coverage);
         }
         for suffix in ["json", "out", "xml"] {
             let _ = std::fs::remove_file(self.scratch.file(&format!("{number}.{suffix}")));

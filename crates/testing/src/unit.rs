@@ -50,6 +50,9 @@ pub(crate) struct Unit {
 pub(crate) struct OwnConfiguration {
     pub(crate) name: String,
     pub(crate) file: String,
+    /// Whether files that no test covers are part of its coverage.
+    #[serde(rename = "hasUncovered")]
+    pub(crate) has_uncovered: bool,
     pub(crate) to: PathBuf,
 }
 
@@ -133,14 +136,16 @@ impl Unit {
         &self,
         framework: &Framework,
         to: PathBuf,
+        has_uncovered: bool,
     ) -> (Vec<String>, Option<OwnConfiguration>) {
-        if self.is_plain {
+        // The configuration's own reports of coverage would be written by each unit.
+        if self.is_plain && !framework.coverage.is_wanted() {
             let words = framework.unit(None, self.filter.as_deref(), Some(&self.file));
             return (words, None);
         }
         let words = framework.unit(Some(&to), self.filter.as_deref(), None);
         let file = self.file.to_string_lossy().into_owned();
-        (words, Some(OwnConfiguration { name: self.name.clone(), file, to }))
+        (words, Some(OwnConfiguration { name: self.name.clone(), file, has_uncovered, to }))
     }
 }
 

@@ -2,7 +2,8 @@
 //! forked for each unit of tests.
 //!
 //! The driver, a PHP script, asks for orders with a function of `csrc/model/test_image.c`. The
-//! call waits here. It returns in the process itself to load classes, and in each child to run tests.
+//! call waits here. It returns in the process itself to load classes, and in each child to run
+//! tests.
 //! Units are killed by process group, so that programs which they have started end with them.
 
 use crate::options::open;

@@ -30,7 +30,8 @@ impl Project {
         let bootstrap = files.iter().any(|(name, _)| *name == "tests/bootstrap.php");
         let bootstrap = if bootstrap { " bootstrap=\"tests/bootstrap.php\"" } else { "" };
         let configuration = format!(
-            "<?xml version=\"1.0\"?>\n<phpunit{bootstrap} beStrictAboutTestsThatDoNotTestAnything=\"true\">
+            "<?xml version=\"1.0\"?>\n<phpunit{bootstrap}
+            beStrictAboutTestsThatDoNotTestAnything=\"true\">
             <testsuites><testsuite name=\"all\"><directory>tests</directory>
             <directory suffix=\".phpt\">tests</directory></testsuite></testsuites></phpunit>"
         );

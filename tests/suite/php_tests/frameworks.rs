@@ -10,7 +10,9 @@ const PSR7: [(&str, &str); 5] = [
     ("Response", "createSubject() { return new Nyholm\\Psr7\\Response(); }"),
     (
         "ServerRequest",
-        "createSubject() { return new Nyholm\\Psr7\\ServerRequest('GET', '/', [], null, '1.1', $_SERVER); }",
+        "createSubject() {
+            return new Nyholm\\Psr7\\ServerRequest('GET', '/', [], null, '1.1', $_SERVER);
+        }",
     ),
     ("Stream", "createStream($data) { return Nyholm\\Psr7\\Stream::create($data); }"),
     ("Uri", "createUri($uri) { return new Nyholm\\Psr7\\Uri($uri); }"),
@@ -23,7 +25,10 @@ fn integration_tests_of_psr7_have_the_results_of_phpunit() {
         .map(|(name, method)| {
             (
                 format!("tests/{name}Test.php"),
-                format!("<?php final class {name}Test extends Http\\Psr7Test\\{name}IntegrationTest {{ public function {method} }}"),
+                format!(
+                    "<?php final class {name}Test extends Http\\Psr7Test\\{name}IntegrationTest
+                    {{ public function {method} }}"
+                ),
             )
         })
         .chain([(
@@ -45,20 +50,25 @@ fn functional_tests_of_symfony_have_the_results_of_phpunit() {
     let app = workspace().join("examples/symfony");
     let bootstrap = format!(
         "<?php
-        foreach (['APP_CACHE_DIR' => __DIR__ . '/../cache', 'APP_LOG_DIR' => __DIR__ . '/../log'] as $name => $value) {{
-            putenv(\"$name=$value\"); $_SERVER[$name] = $_ENV[$name] = $value;
+        use Symfony\\Bundle\\FrameworkBundle\\Kernel\\MicroKernelTrait;
+        use Symfony\\Component\\Config\\Loader\\LoaderInterface;
+        use Symfony\\Component\\HttpFoundation\\Request;
+        foreach (['APP_CACHE_DIR' => '/../cache', 'APP_LOG_DIR' => '/../log'] as $name => $value) {{
+            $_SERVER[$name] = $_ENV[$name] = __DIR__ . $value;
+            putenv(\"$name=$_SERVER[$name]\");
         }}
         require '{app}/autoload.php';
         final class TestKernel extends Symfony\\Component\\HttpKernel\\Kernel
         {{
-            use Symfony\\Bundle\\FrameworkBundle\\Kernel\\MicroKernelTrait {{ registerContainerConfiguration as own; }}
+            use MicroKernelTrait {{ registerContainerConfiguration as own; }}
             public function getProjectDir(): string {{ return '{app}'; }}
-            public function registerContainerConfiguration(Symfony\\Component\\Config\\Loader\\LoaderInterface $loader): void
+            public function registerContainerConfiguration(LoaderInterface $loader): void
             {{
                 $this->own($loader);
                 $loader->load(static function ($container) {{
                     $session = ['storage_factory_id' => 'session.storage.factory.mock_file'];
-                    $container->loadFromExtension('framework', ['test' => true, 'session' => $session]);
+                    $settings = ['test' => true, 'session' => $session];
+                    $container->loadFromExtension('framework', $settings);
                 }});
             }}
         }}
@@ -67,7 +77,7 @@ fn functional_tests_of_symfony_have_the_results_of_phpunit() {
             protected function status(string $path): int
             {{
                 $kernel = new TestKernel('test', false);
-                $response = $kernel->handle(Symfony\\Component\\HttpFoundation\\Request::create($path));
+                $response = $kernel->handle(Request::create($path));
                 $kernel->shutdown();
                 return $response->getStatusCode();
             }}
@@ -76,7 +86,12 @@ fn functional_tests_of_symfony_have_the_results_of_phpunit() {
     );
     let page = |class: &str, path: &str, status: u32| {
         let methods: Vec<String> = (0..5)
-            .map(|n| format!("public function testPage{n}(): void {{ self::assertSame({status}, $this->status('{path}{n}')); }}\n"))
+            .map(|n| {
+                format!(
+                    "public function testPage{n}(): void
+                    {{ self::assertSame({status}, $this->status('{path}{n}')); }}\n"
+                )
+            })
             .collect();
         format!("<?php final class {class} extends FunctionalTestCase {{ {} }}", methods.concat())
     };
@@ -116,7 +131,12 @@ fn feature_tests_of_laravel_have_the_results_of_phpunit() {
     let methods: Vec<String> = ["/", "/login", "/missing"]
         .iter()
         .enumerate()
-        .map(|(n, path)| format!("public function testPage{n}(): void {{ self::assertLessThan(600, $this->status('{path}')); }}\n"))
+        .map(|(n, path)| {
+            format!(
+                "public function testPage{n}(): void
+                {{ self::assertLessThan(600, $this->status('{path}')); }}\n"
+            )
+        })
         .collect();
     let text = |class: &str| {
         format!("<?php final class {class} extends FeatureTestCase {{ {} }}", methods.concat())

@@ -2,7 +2,6 @@
  * tests in the middle of its script, the driver (crates/testing/src/driver.php). */
 #include "boundary.h"
 #include "model/console.h"
-#include "module.h"
 #include "rollback/reseed.h"
 #include <php.h>
 
@@ -32,7 +31,8 @@ static const zend_function_entry functions[] = {ZEND_FE(samovar_test_order, argi
 
 /* PHP's command line has no functions of web servers. Libraries look for some of them. */
 static void hide_functions_of_servers(void) {
-    for (const zend_function_entry *f = samovar_module_entry.functions; f->fname; f++) {
+    const zend_module_entry *own = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("samovar"));
+    for (const zend_function_entry *f = own ? own->functions : NULL; f && f->fname; f++) {
         if (zend_binary_strncasecmp(f->fname, strlen(f->fname), NAMESPACE, sizeof NAMESPACE - 1,
                                     sizeof NAMESPACE - 1) != 0) {
             zend_hash_str_del(CG(function_table), f->fname, strlen(f->fname));
