@@ -324,10 +324,12 @@ mod tests {
     const LOG: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 <testsuites>
   <testsuite name="A\BTest" file="/t/BTest.php" tests="4">
-    <testcase name="testGood" class="A\BTest" classname="A.BTest" file="/t/BTest.php" line="9" assertions="2" time="0.250"/>
+    <testcase name="testGood" class="A\BTest" classname="A.BTest" file="/t/BTest.php" line="9"
+      assertions="2" time="0.250"/>
     <testsuite name="A\BTest::testData">
-      <testcase name="testData with data set &quot;a &lt; b&quot;" class="A\BTest" file="/t/BTest.php" line="12" assertions="1" time="0.1">
-        <failure type="PHPUnit\Framework\ExpectationFailedException">A\BTest::testData with data set "a &lt; b" (1, 2)
+      <testcase name="testData with data set &quot;a &lt; b&quot;" class="A\BTest"
+        file="/t/BTest.php" line="12" assertions="1" time="0.1">
+        <failure type="PHPUnit\Failed">A\BTest::testData with data set "a &lt; b" (1, 2)
 Failed asserting that 1 is 2.&#13;
 
 /t/BTest.php:13

@@ -2,7 +2,8 @@
 //! the framework's own command runs in a fork of that process for each unit of tests.
 //!
 //! The framework is used through its command line only: its list of tests, the file and the filter
-//! to run, and its log in `JUnit`'s format. So one implementation serves `PHPUnit` 9 to 12, and Pest.
+//! to run, and its log in `JUnit`'s format. So one implementation serves `PHPUnit` 9 to 12, and
+//! Pest.
 //!
 //! The modules, lower ones first (`tests/rooms.rs`):
 //! - `case`: the result of one test

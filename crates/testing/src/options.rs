@@ -9,9 +9,9 @@ use std::time::Duration;
 /// The tests that share a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Those of one class.
+    /// All tests of one class.
     Class,
-    /// Those of one file.
+    /// All tests of one file.
     File,
     /// Each method has its own, with all its data sets.
     Test,

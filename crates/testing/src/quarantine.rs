@@ -19,7 +19,7 @@ pub struct Quarantine {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Name of a test; a final `*` stands for any rest.
+    /// Name of a test; a final `*` means any rest.
     test: String,
     owner: String,
     until: Date,
