@@ -36,7 +36,8 @@ fn leaked_state_fails_in_one_process_and_not_in_forks() {
         ]);
         assert_eq!(project.phpunit(&[]).status, 1, "{name}");
         for by in ["class", "file", "test"] {
-            let run = project.test(&["--by", by]);
+            let opcache = if by == "test" { "opcache.enable=0" } else { "opcache.enable=1" };
+            let run = project.test(&["--by", by, "-d", opcache]);
             assert_eq!(run.status, 0, "{name} by {by}: {}", run.text);
             assert!(run.text.contains("OK\nTests: 2, Assertions: 2."), "{}", run.text);
         }

@@ -168,7 +168,7 @@ static void execute(void) {
     zend_end_try();
 }
 
-int samovar_console_run(int count, char **words, const char *file, bool is_plain) {
+int samovar_console_run(int count, char **words, const char *file, void (*begin)(void)) {
     arguments = words;
     script = file;
     samovar_place = SAMOVAR_RUNS_CONSOLE;
@@ -176,7 +176,7 @@ int samovar_console_run(int count, char **words, const char *file, bool is_plain
     give_signals_back();
     give_malloc_back();
     become_cli();
-    if (is_plain) {
+    if (begin) {
         sapi_module.activate = activate_plain;
     }
     SG(server_context) = NULL;
@@ -189,10 +189,13 @@ int samovar_console_run(int count, char **words, const char *file, bool is_plain
         return 1;
     }
     SG(headers_sent) = 1;
+    if (begin) {
+        begin();
+    }
     execute();
     const int status = EG(exit_status);
     php_request_shutdown(NULL);
-    if (is_plain) {
+    if (begin) {
         /* The end of PHP would free memory, and so copy the pages that this process shares with
          * the others. */
         fflush(NULL);
@@ -203,5 +206,5 @@ int samovar_console_run(int count, char **words, const char *file, bool is_plain
 }
 
 int samovar_php_console(int count, char **words) {
-    return samovar_console_run(count, words, words[0], false);
+    return samovar_console_run(count, words, words[0], NULL);
 }
