@@ -102,7 +102,6 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
             for pool in all(&shared) {
                 pool.exchanges.borrow_mut().tick();
             }
-            crowd.look(present, &shared.disk);
         }
         let mut keeps = false;
         for pool in all(&shared) {
@@ -115,6 +114,9 @@ pub(super) async fn sweep(shared: Rc<Shared>, connections: Rc<Connections>) {
             crowd.look(present, &shared.disk);
             shared.clock.rest(true);
             shared.sweeper.notified().await;
+        } else if sweeps.is_multiple_of(SWEEPS_PER_TICK) {
+            // Clients may have left before their data: then this is not the last look.
+            crowd.look(present.max(1), &shared.disk);
         }
     }
 }
