@@ -1,6 +1,7 @@
 //! `samovar reload --canary`: a new generation serves a share of the visitors, is compared with the
 //! serving one, and takes over or ends without a lost request.
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::http::{Client, Request, Response};
 use samovar_testkit::{Server, binary, eventually};
 use serde_json::Value;
@@ -99,6 +100,7 @@ fn canary_serves_its_share_and_no_request_is_lost() {
         let server = site.serve();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
+            let _over = SetOnDrop(&is_over);
             let visitors: Vec<_> = (0..3)
                 .map(|_| {
                     scope.spawn(|| {
@@ -121,6 +123,8 @@ fn canary_serves_its_share_and_no_request_is_lost() {
             let of_canary = (0..count).filter(|_| client.get("/").text() == "two").count();
             // Five standard deviations.
             assert!((139..=261).contains(&of_canary), "{of_canary} of {count}");
+            let canary = status(&server);
+            assert_eq!(canary["state"], "running", "{canary:#}");
             let why = server.reload().expect_err("a canary runs");
             assert!(why.contains("samovar canary promote"), "{why}");
             let upgrade = Command::new(binary())

@@ -6,6 +6,7 @@ mod apache;
 mod caddy;
 mod status;
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Nginx, Oracle, Server, eventually};
 use serde_json::Value;
@@ -76,6 +77,7 @@ impl Behind {
     fn under_load(&self, expected: &str, act: impl FnOnce()) -> (usize, Vec<String>) {
         let (is_over, good) = (AtomicBool::new(false), AtomicUsize::new(0));
         let wrong = std::thread::scope(|scope| {
+            let _over = SetOnDrop(&is_over);
             let clients: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| {

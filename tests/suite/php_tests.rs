@@ -379,4 +379,10 @@ fn end_of_the_command_ends_its_tests() {
     command.wait().expect("it was killed");
     let process = format!("/proc/{pid}");
     eventually("the end of the test", || (!Path::new(&process).exists()).then_some(()));
+    let files = format!("samovar-tests-{}-", command.id());
+    eventually("the end of its files", || {
+        let mut all = std::fs::read_dir(std::env::temp_dir()).expect("a folder").flatten();
+        let is_left = all.any(|entry| entry.file_name().to_string_lossy().starts_with(&files));
+        (!is_left).then_some(())
+    });
 }

@@ -1,6 +1,7 @@
 //! `samovar deploy` and `samovar rollback` with a running server: the link, the generation and the
 //! visitors see one release after the other.
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::{Server, Ssh, binary, eventually};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -11,15 +12,6 @@ use tempfile::TempDir;
 
 /// Beginning and end of a release's front controller, by model.
 const MODELS: [(&str, &str); 3] = [("", ""), ("Samovar\\checkpoint();", ""), ("", "serve")];
-
-/// Ends the visitors, also after a failed assertion: the scope waits for them.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
 
 struct Shop(TempDir);
 
@@ -117,7 +109,7 @@ fn releases_follow_one_another_without_a_lost_request() {
                 }
                 last
             });
-            let ends = Ends(&is_over);
+            let ends = SetOnDrop(&is_over);
             let source = shop.named("two", model);
             let told = good(&shop.deploy(Some(&server), &source, &["--name", "two"]));
             assert!(told.contains("generation 2, release two, serves"), "{told}");
@@ -185,7 +177,7 @@ fn canary_decides_about_the_link() {
                 client.get("/");
             }
         });
-        let ends = Ends(&is_over);
+        let ends = SetOnDrop(&is_over);
         let canary = ["--canary", "50%,100%", "--by", "random", "--step", "0", "--name"];
         let source = shop.named("two", model);
         let told = good(&shop.deploy(Some(&server), &source, &[&canary[..], &["two"]].concat()));

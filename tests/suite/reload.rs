@@ -6,6 +6,7 @@ mod probes;
 mod releases;
 mod settings;
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::{Server, Start, eventually};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -181,6 +182,7 @@ fn reload_under_load_loses_no_request() {
             });
         };
         let seen: Vec<Vec<String>> = thread::scope(|scope| {
+            let _over = SetOnDrop(&ended);
             let clients: Vec<_> = (0..6)
                 .map(|number| {
                     let (server, ended, responded) = (&server, &ended, &responded);

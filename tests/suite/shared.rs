@@ -5,6 +5,7 @@ mod apcu;
 mod breaker;
 mod published;
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, Start, eventually, php, workspace};
@@ -139,6 +140,7 @@ fn killed_workers_leave_consistent_shared_state() {
         ask(&server, "/visit");
         let is_over = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _over = SetOnDrop(&is_over);
             for _ in 0..4 {
                 scope.spawn(|| {
                     while !is_over.load(std::sync::atomic::Ordering::SeqCst) {

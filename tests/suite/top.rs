@@ -1,5 +1,6 @@
 //! `samovar top` on a terminal, into a pipe, and without a server.
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Tap, eventually};
 use serde_json::Value;
@@ -191,6 +192,7 @@ fn top_json_contains_rates_of_interval() {
     let server = server("admin = '127.0.0.1:0'\n");
     let is_over = std::sync::atomic::AtomicBool::new(false);
     let rows: Value = std::thread::scope(|scope| {
+        let _over = SetOnDrop(&is_over);
         scope.spawn(|| {
             let mut client = server.client();
             while !is_over.load(std::sync::atomic::Ordering::Relaxed) {

@@ -65,4 +65,6 @@ pub use reply_socket::{Incoming, RequestEnds, incoming, read_sealed, reply, requ
 pub use socket::{
     GraphEnd, Heard, ImageEnd, LoadsEnd, Socket, SupervisorEnd, TemplateEnd, TemplateImageEnd, pair,
 };
-pub use test_run::{TEST_FLAG, TestEvent, TestImageEnd, TestOrder, TestRunnerEnd, TestStart};
+pub use test_run::{
+    TEST_FILES_PREFIX, TEST_FLAG, TestEvent, TestImageEnd, TestOrder, TestRunnerEnd, TestStart,
+};

@@ -10,6 +10,8 @@ use std::io;
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::PathBuf;
 
+/// Beginning of the name of the folder of a run; the process id of the command follows.
+pub const TEST_FILES_PREFIX: &str = "samovar-tests-";
 /// The flag with which `samovar-php` runs tests. The descriptor of the memory file follows.
 pub const TEST_FLAG: &str = "--test";
 
@@ -69,6 +71,9 @@ pub enum TestOrder {
         #[serde(with = "lossless")]
         order: PathBuf,
     },
+    /// The run is over: end. Without this order before the end of the channel, the command was
+    /// killed, and the process removes the files of the run.
+    End,
     /// Kill the process of a unit and the processes that it has started.
     Kill {
         /// Number of the unit.

@@ -4,6 +4,7 @@
 
 mod options;
 
+use crate::control_client::printable;
 use crate::subcommand::{Prepared, Run, Subcommand};
 use anyhow::{Context, Result};
 use clap::ArgMatches;
@@ -62,7 +63,7 @@ impl TestOptions {
             let (text, count) = differences(&all);
             let versions: Vec<_> = all.iter().map(|results| results.php.as_str()).collect();
             let end = format!("{count} tests differ between PHP {}.", versions.join(" and "));
-            terminal::print(&format!("{text}\n{end}\n"))?;
+            terminal::print(&printable(&format!("{text}\n{end}\n")))?;
             status = u8::from(count > 0);
         }
         Ok(ExitCode::from(status))
@@ -89,13 +90,13 @@ impl TestOptions {
                 }
             };
             // A closed output does not end the run: the file with the results is still written.
-            let _ = terminal::print(&text);
+            let _ = terminal::print(&printable(&text));
         })?;
         if self.compares {
             terminal::print(&format!("{} tests done\n", results.cases.len()))?;
         } else {
             let text = progress.finish() + &summary(&results);
-            terminal::print(&text)?;
+            terminal::print(&printable(&text))?;
         }
         Ok(results)
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Maximum number of bytes not written yet, including those that the writer holds.
 pub(crate) const QUEUE_BYTES_MAX: usize = 4 << 20;
 /// Bytes counted per batch in addition to its text.
-const BATCH_BYTES: usize = 64;
+pub(crate) const BATCH_BYTES: usize = 64;
 
 /// Problem of a log, reported by the log itself.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -134,18 +134,21 @@ impl Image {
 
     /// Describes the end of the process.
     fn ended(&mut self, when: &str) -> String {
+        let hint = if self.php.is_empty() {
+            "mend the bootstrap of the tests, or the file of --boot"
+        } else {
+            "a test may have killed it: run the last units alone, with --jobs 1"
+        };
         let status = self.child.wait().map(|status| status.to_string()).unwrap_or_default();
         let output = self.output();
         let output = if output.is_empty() { "no output".to_owned() } else { output };
-        format!(
-            "PHP ended {when} ({status}); its output:\n{output}\nhint: mend the bootstrap of the \
-             tests, or the file of --boot"
-        )
+        format!("PHP ended {when} ({status}); its output:\n{output}\nhint: {hint}")
     }
 }
 
 impl Drop for Image {
     fn drop(&mut self) {
+        let _ = self.channel.send(&TestOrder::End);
         // The end of the channel ends it, with all units. A handler of the application may keep it
         // alive.
         let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);

@@ -13,6 +13,7 @@ fn modules_import_only_lower_ones() {
         "tap",
         "confine",
         "family",
+        "flag",
         "process",
         "binary",
         "http",

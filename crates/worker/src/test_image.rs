@@ -15,7 +15,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process_group, pidfd_open, setpgid, waitpid,
 };
-use samovar_channel::{Heard, TestEvent, TestImageEnd, TestOrder, TestStart};
+use samovar_channel::{Heard, TEST_FILES_PREFIX, TestEvent, TestImageEnd, TestOrder, TestStart};
 use samovar_published::Region;
 use samovar_shared::Shared;
 use std::cell::UnsafeCell;
@@ -51,6 +51,8 @@ struct Image {
     is_ready: bool,
     /// The file of the latest order.
     order: Vec<u8>,
+    /// Folder of the files of the run.
+    files: Option<PathBuf>,
 }
 
 struct Global(UnsafeCell<Option<Image>>);
@@ -80,10 +82,11 @@ pub(crate) fn run(start: TestStart) -> Result<ExitCode, Box<dyn Error>> {
     }
     os::reset_rust_signal_handlers();
     relinking::relink(start.options.relink);
+    let files = start.driver.parent().map(Path::to_owned);
     let word = |path: PathBuf| CString::new(path.into_os_string().into_vec());
     let binary = php_binary(&built).map(word).transpose()?.unwrap_or_default();
     let (driver, script) = (word(start.driver)?, word(start.script)?);
-    let image = Image { channel, units: Vec::new(), is_ready: false, order: Vec::new() };
+    let image = Image { channel, units: Vec::new(), is_ready: false, order: Vec::new(), files };
     // SAFETY: see `Global`; PHP does not run yet.
     unsafe { *IMAGE.0.get() = Some(image) };
     let status = boundary::php_tests(&driver, &script, &binary);
@@ -163,7 +166,12 @@ impl Image {
             self.report_ends()?;
             match self.channel.hear_now()? {
                 None => {}
-                Some(Heard::End | Heard::Garbled(_)) => return Ok(Next::End),
+                Some(Heard::Message(TestOrder::End, _)) => return Ok(Next::End),
+                Some(Heard::End | Heard::Garbled(_)) => {
+                    self.end_units();
+                    self.remove_files();
+                    return Ok(Next::End);
+                }
                 Some(Heard::Message(TestOrder::Load { order }, _)) => {
                     self.order = order.into_os_string().into_vec();
                     return Ok(Next::Load);
@@ -256,6 +264,18 @@ impl Image {
                 self.channel.send(&TestEvent::Forked { unit, pid: pid.as_raw_pid() })?;
                 Ok(false)
             }
+        }
+    }
+
+    /// Removes the files of a command that was killed.
+    fn remove_files(&self) {
+        let is_ours = |folder: &&PathBuf| {
+            let name = folder.file_name().map(std::ffi::OsStr::as_encoded_bytes);
+            name.is_some_and(|name| name.starts_with(TEST_FILES_PREFIX.as_bytes()))
+        };
+        if let Some(folder) = self.files.as_ref().filter(is_ours) {
+            // The next run removes them otherwise.
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::elastic::stage::{
     Crowd, Gate, MODELS, server, server_with_idle, wait_for_workers, workers,
 };
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::http::Client;
 use samovar_testkit::{Server, eventually, family};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,7 @@ fn all_are_responded(server: &Server, clients: usize, disturb: impl FnOnce()) {
     let stop = AtomicBool::new(false);
     let address = server.address();
     thread::scope(|scope| {
+        let _over = SetOnDrop(&stop);
         let ask = || {
             let mut count = 0;
             while !stop.load(Ordering::Relaxed) {

@@ -2,6 +2,7 @@
 //! Caddy.
 
 use super::*;
+use samovar_testkit::SetOnDrop;
 use std::net::TcpStream;
 use std::process::Child;
 
@@ -172,6 +173,7 @@ fn response_through_caddy_streams_and_killed_worker_loses_no_get() {
         assert_eq!(body.escape_ascii().to_string(), "begun ended");
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
+            let _over = SetOnDrop(&is_over);
             let asking: Vec<_> = (0..3)
                 .map(|_| {
                     scope.spawn(|| {

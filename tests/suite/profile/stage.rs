@@ -1,5 +1,6 @@
 //! Sampled servers, and calls of `samovar profile` for them.
 
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::{Server, Start, binary, eventually};
 use serde_json::Value;
 use std::process::{Command, Output};
@@ -49,15 +50,6 @@ fn weights(table: &Value, function: &str, unit: &str) -> (f64, f64, f64) {
     (of("self"), of("total"), number(&table["now"]))
 }
 
-/// Stops the clients, even if the condition never becomes true: the scope waits for them.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 /// Requests the targets in turn from two clients, until `is_enough` returns a value.
 pub(crate) fn under_load<T>(
     server: &Server,
@@ -77,7 +69,7 @@ pub(crate) fn under_load<T>(
                 }
             });
         }
-        let _ends = Ends(&ends);
+        let _ends = SetOnDrop(&ends);
         eventually(what, is_enough)
     })
 }

@@ -9,6 +9,7 @@
 //! Redis. A push without a response may have been stored: its jobs may run, but need not.
 
 use super::{Site, queue};
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::order::{self, Order};
 use samovar_testkit::{Redis, Server, Start, family, kill};
@@ -73,15 +74,6 @@ struct Progress {
     is_full: AtomicBool,
     /// Whether there will be no further server.
     is_over: AtomicBool,
-}
-
-/// Sets the flag when it is dropped, also by a failed assertion.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }
 
 #[derive(Debug, Default)]
@@ -296,7 +288,7 @@ fn run(jobs: usize, place: &str, redis: Option<&mut Redis>, server_share: usize)
                 scope.spawn(move || push_all(progress, pusher, jobs / PUSHERS))
             })
             .collect();
-        let over = Over(&progress.is_over);
+        let over = SetOnDrop(&progress.is_over);
         let killed = kill_all(&start, &progress, redis, &mut order, server_share, &site.at("ran"));
         let pushed: Vec<Pushed> =
             pushers.into_iter().map(|pusher| pusher.join().expect("a pusher")).collect();

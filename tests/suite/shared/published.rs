@@ -2,6 +2,7 @@
 //! kept for workers that are reading them.
 
 use super::{MODELS, ask, crowd, number};
+use samovar_testkit::SetOnDrop;
 use samovar_testkit::copy::copy_of;
 use samovar_testkit::http::{Client, Request};
 use samovar_testkit::{Server, Start, eventually, workspace};
@@ -85,15 +86,6 @@ fn rejected_value_reports_reason_and_place() {
     assert_eq!(of_published(&server, "published_changes_total"), 20);
 }
 
-/// Stops the client threads, however the test ends.
-struct Ends<'a>(&'a AtomicBool);
-
-impl Drop for Ends<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
 #[test]
 fn killed_workers_leave_published_values_consistent() {
     for model in MODELS {
@@ -104,7 +96,7 @@ fn killed_workers_leave_published_values_consistent() {
             start(model).env("BOOT", "no").args(["--shared-published-bytes-max", room]).start();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let _ends = Ends(&is_over);
+            let _ends = SetOnDrop(&is_over);
             for _ in 0..3 {
                 scope.spawn(|| {
                     while !is_over.load(Ordering::SeqCst) {

@@ -1,6 +1,6 @@
 //! Flags of `samovar test`, and the runs that they describe.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_config::{PhpBinary, locate_worker};
 use samovar_testing::{By, Framework, Options, Quarantine, default_command};
@@ -217,7 +217,9 @@ pub(super) fn runs(matches: &ArgMatches) -> Result<(Vec<Options>, Option<PathBuf
         versions.into_iter().map(|version| Some(PhpBinary::Version(version))).collect()
     };
     let with = |selection: Option<PhpBinary>| {
-        let worker = locate_worker(selection.as_ref())?;
+        // Here the flag for a version is --php.
+        let worker = locate_worker(selection.as_ref())
+            .map_err(|error| anyhow!(error.to_string().replace("--php-binary", "--php")))?;
         Ok(Options { worker, ..options.clone() })
     };
     Ok((selections.into_iter().map(with).collect::<Result<_>>()?, log_junit))
