@@ -259,7 +259,10 @@ final class Driver
     public static function listUnits(array $order): void
     {
         $document = new \DOMDocument();
-        if (!is_file($order['list']) || !@$document->load($order['list'])) {
+        // The framework writes names of data sets as they are; XML has no control characters.
+        $text = is_file($order['list']) ? (string) file_get_contents($order['list']) : '';
+        $text = preg_replace('/[\x00-\x08\x0B\x0C\x0E-\x1F]/', '?', $text);
+        if ($text === '' || !@$document->loadXML((string) $text, LIBXML_PARSEHUGE)) {
             return;
         }
         $units = [];

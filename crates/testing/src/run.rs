@@ -173,7 +173,9 @@ impl Run<'_> {
         let output = scratch::tail(&self.output(LIST), TAIL_BYTES_MAX);
         let Ok(text) = scratch::read(&found) else {
             bail!(
-                "the test framework did not list its tests ({}); its output:\n{output}",
+                "the test framework did not list its tests ({}); its output:\n{output}\nhint: run \
+                 its command alone; without a phpunit.xml, name the tests: samovar test -- phpunit \
+                 tests",
                 Ending::of(status)
             );
         };
