@@ -42,6 +42,8 @@ pub enum Command {
         id: String,
         /// Time since a worker took the request.
         ran: Duration,
+        /// Time that the script has to end before its worker is killed.
+        grace: Duration,
     },
     /// Requests for scripts other than the front controller are queued.
     ScriptsWait,

@@ -1,5 +1,5 @@
 //! Overrun diagnosis: when the deadline of a request has passed, finds out where its worker waits
-//! and logs it. Then the worker is signalled to end the request.
+//! and logs it. Then the worker is signalled to end the request, unless it is killed at once.
 //!
 //! Separate threads do this, because reading about a process that hangs in the kernel may hang,
 //! too. One thread waits for the result for a limited time; others read. The signal is sent after
@@ -50,6 +50,8 @@ pub(crate) struct Case {
     pub(crate) id: String,
     /// Time since a worker took the request.
     pub(crate) ran: Duration,
+    /// Time that the script has to end before its worker is killed.
+    pub(crate) grace: Duration,
 }
 
 /// Queue of cases. When it is dropped, the queued cases are still logged, within a time limit: the
@@ -84,8 +86,9 @@ impl OverrunDiagnosis {
         if let Err(TrySendError::Full(case) | TrySendError::Disconnected(case)) =
             cases.try_send(case)
         {
+            // The supervisor's thread, which adds actions, is here.
+            drop(self.pending.end(&case.pool, case.run));
             case.tell_worker();
-            self.pending.end(&case.pool, case.run);
         }
     }
 
@@ -113,8 +116,10 @@ impl Drop for OverrunDiagnosis {
 }
 
 impl Case {
+    /// Signals the worker to end the script. If the script has no time to end, only the kill
+    /// follows: a signalled script could end before it, and its worker would live on.
     fn tell_worker(&self) {
-        if let Some((_, process)) = &self.worker {
+        if let Some((_, process)) = self.worker.as_ref().filter(|_| !self.grace.is_zero()) {
             os::have_look(process);
         }
     }
@@ -129,8 +134,11 @@ fn hold(cases: &Receiver<Case>, pending: &Pending) {
             let look = |worker| readers.ask(worker).unwrap_or_else(unseen);
             (case.worker.clone().map_or_else(gone, look), suppressed)
         });
-        case.tell_worker();
-        pending.end(&case.pool, case.run);
+        match pending.end(&case.pool, case.run) {
+            // The time to end is over already.
+            Some(kill) => kill(),
+            None => case.tell_worker(),
+        }
         if let Some(((scene, place), suppressed)) = said {
             say(&case, &scene, &place, suppressed);
         } else {
@@ -159,6 +167,11 @@ fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
     let Case { worker, overrun, request, id, ran, .. } = case;
     let pid = worker.as_ref().map(|(pid, _)| *pid);
     let limit = overrun.name();
+    let next = if case.grace.is_zero() {
+        "its worker is killed"
+    } else {
+        "its script is signalled to end; after timeouts.grace its worker is killed"
+    };
     warn!(
         pid,
         request,
@@ -168,8 +181,7 @@ fn say(case: &Case, scene: &str, place: &str, suppressed: u64) {
         blocked = scene,
         php = place,
         suppressed,
-        "a request exceeded its time limit: its script is signalled to end; after timeouts.grace \
-         its worker is killed\nhint: {}",
+        "a request exceeded its time limit: {next}\nhint: {}",
         match overrun {
             Overrun::Response =>
                 "the response made no progress within timeouts.response, or the client \

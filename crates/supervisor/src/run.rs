@@ -211,10 +211,10 @@ impl Supervisor {
                         self.tell_all(&Event::Kill { incarnation });
                     }
                 }
-                Command::Overrun { run, overrun, request, id, ran } => {
+                Command::Overrun { run, overrun, request, id, ran, grace } => {
                     let worker = self.worker_of(run);
                     let pool = self.post.name.clone();
-                    let case = Case { pool, run, worker, overrun, request, id, ran };
+                    let case = Case { pool, run, worker, overrun, request, id, ran, grace };
                     self.post.diagnosis.hand_in(case);
                 }
                 Command::ScriptsWait => {

@@ -59,7 +59,7 @@ impl Exchanges {
                 let said = (self.front.wanted_ms(slot), self.front.outlives_client(slot));
                 let course = entry.course(now_ms, said);
                 if let Some(overrun) = overrun(timeouts, entry.path_time, &course) {
-                    self.ask_to_end(slot, overrun, events);
+                    self.ask_to_end(slot, overrun, timeouts.grace, events);
                 }
             }
             _ => {}
@@ -74,11 +74,11 @@ impl Exchanges {
 
     /// Requests the end of all scripts without a client, because the server does not wait for them
     /// any longer. Returns how many were newly requested to end.
-    pub(crate) fn end_alone(&mut self, events: &mut Vec<FrontEvent>) -> usize {
+    pub(crate) fn end_alone(&mut self, grace: Duration, events: &mut Vec<FrontEvent>) -> usize {
         let is_untold = |slot: &SlotIndex| self.entries[slot.get()].asked_since_ms == 0;
         let untold: Vec<SlotIndex> = self.alone().filter(is_untold).collect();
         for slot in &untold {
-            self.ask_to_end(*slot, Overrun::Drain, events);
+            self.ask_to_end(*slot, Overrun::Drain, grace, events);
         }
         untold.len()
     }
@@ -93,7 +93,13 @@ impl Exchanges {
 
     /// Requests the script to end. The client gets its error response immediately; the script may
     /// end on its own.
-    fn ask_to_end(&mut self, slot: SlotIndex, overrun: Overrun, events: &mut Vec<FrontEvent>) {
+    fn ask_to_end(
+        &mut self,
+        slot: SlotIndex,
+        overrun: Overrun,
+        grace: Duration,
+        events: &mut Vec<FrontEvent>,
+    ) {
         let now_ms = self.clock.now_ms().max(1);
         let entry = &mut self.entries[slot.get()];
         entry.asked_since_ms = now_ms;
@@ -109,7 +115,7 @@ impl Exchanges {
         let Some(run) = self.front.run_of(slot) else { return };
         let [request, id] = self.front.request_line(slot);
         let ran = Duration::from_millis(ran_ms);
-        events.push(FrontEvent::Overrun { run, overrun, request, id, ran });
+        events.push(FrontEvent::Overrun { run, overrun, request, id, ran, grace });
     }
 
     /// Kills the worker if it was requested to end and the grace period is over.

@@ -98,11 +98,12 @@ async fn end_scripts(shared: &Shared, drain: Duration) {
     let (mut told, mut grace) = (0, Duration::ZERO);
     for pool in all(shared) {
         let mut events = Vec::new();
-        let scripts = pool.exchanges.borrow_mut().end_alone(&mut events);
+        let limit = pool.setup().settings.timeouts.grace;
+        let scripts = pool.exchanges.borrow_mut().end_alone(limit, &mut events);
         pool.counters.pool.drain_timeouts_total.add(scripts as u64);
         pool.exchanges.borrow().tell(events);
         told += scripts;
-        grace = grace.max(pool.setup().settings.timeouts.grace);
+        grace = grace.max(limit);
     }
     if told > 0 {
         tracing::warn!(

@@ -21,6 +21,8 @@ pub enum FrontEvent {
         id: String,
         /// Time that a worker had the request, measured by sweeps.
         ran: Duration,
+        /// Time that the script has to end before its worker is killed.
+        grace: Duration,
     },
     /// This worker must be killed. Its client has got a response; its slot is freed by the repair.
     KillWorker {

@@ -15,8 +15,8 @@ pub(super) fn link_to(supervisor: Handle) -> SupervisorLink {
             let reason = words(reason);
             supervisor.send(Command::Kill { incarnation: incarnation.get(), reason, run });
         }
-        FrontEvent::Overrun { run, overrun, request, id, ran } => {
-            supervisor.send(Command::Overrun { run, overrun, request, id, ran });
+        FrontEvent::Overrun { run, overrun, request, id, ran, grace } => {
+            supervisor.send(Command::Overrun { run, overrun, request, id, ran, grace });
         }
         FrontEvent::LaneNeeded(Lane::Script) => supervisor.send(Command::ScriptsWait),
         FrontEvent::LaneNeeded(_) => {}

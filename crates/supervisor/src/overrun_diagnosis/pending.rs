@@ -13,7 +13,7 @@ type Key = (String, Run);
 type Row = (Key, Option<Action>);
 
 /// An action that waits for the end of an inspection.
-type Action = Box<dyn FnOnce() + Send>;
+pub(super) type Action = Box<dyn FnOnce() + Send>;
 
 /// Table of the inspections that are queued or in progress. Clones share it. It has at most one
 /// entry per queued case.
@@ -26,16 +26,12 @@ impl Pending {
         self.rows().push(((pool.to_owned(), run), None));
     }
 
-    /// Removes the inspection, then calls its action.
-    pub(super) fn end(&self, pool: &str, run: Run) {
-        let action = {
-            let mut rows = self.rows();
-            let at = rows.iter().position(|row| is_of(row, pool, run));
-            at.and_then(|at| rows.swap_remove(at).1)
-        };
-        if let Some(action) = action {
-            action();
-        }
+    /// Removes the inspection. Returns the action that waits for its end.
+    #[must_use]
+    pub(super) fn end(&self, pool: &str, run: Run) -> Option<Action> {
+        let mut rows = self.rows();
+        let at = rows.iter().position(|row| is_of(row, pool, run));
+        at.and_then(|at| rows.swap_remove(at).1)
     }
 
     /// Keeps the action for the end of the run's inspection. Returns whether there is one; without
@@ -84,9 +80,9 @@ mod tests {
         pending.begin("b", run(1));
         assert!(!pending.after("a", run(2), action("another run")));
         assert!(pending.after("a", run(1), action("first")));
-        pending.end("b", run(1));
+        assert!(pending.end("b", run(1)).is_none());
         assert_eq!(seen.try_recv().ok(), None, "another pool's inspection");
-        pending.end("a", run(1));
+        pending.end("a", run(1)).expect("the action")();
         assert_eq!(seen.try_recv().ok(), Some("first"));
         assert!(!pending.after("a", run(1), action("ended")));
     }
