@@ -2,10 +2,10 @@
 //! visitors see one release after the other.
 
 use samovar_testkit::SetOnDrop;
-use samovar_testkit::{Server, Ssh, binary, eventually};
+use samovar_testkit::{Server, Ssh, binary, eventually, kill};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tempfile::TempDir;
@@ -161,6 +161,43 @@ fn release_that_does_not_boot_changes_nothing() {
     let why = error(&shop.run("deploy", &[&source, "--control", &control]));
     assert!(why.contains("cannot reach the server"), "{why}");
     assert_eq!(shop.releases().len(), 2, "nothing was unpacked");
+}
+
+#[test]
+fn signals_end_the_running_command_and_free_the_lock() {
+    let shop = Shop::new();
+    let (begun, ended) = (shop.0.path().join("begun"), shop.0.path().join("ended"));
+    let source = shop.named("one", MODELS[0]);
+    for (signal, name) in [(2, "SIGINT"), (15, "SIGTERM"), (1, "SIGHUP")] {
+        let command = format!(
+            "trap 'echo $SAMOVAR_RELEASE > {}; exit 1' TERM; echo > {}; tail -f /dev/null & wait",
+            ended.display(),
+            begun.display()
+        );
+        let deploy = Command::new(binary())
+            .current_dir(shop.0.path())
+            .args(["deploy", "--no-reload", "--name", name, "--before", &command, "--folder"])
+            .args([&shop.folder(), &source])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary runs");
+        let status = format!("/proc/{}/status", deploy.id());
+        let is_blocked = || {
+            let status = std::fs::read_to_string(&status).expect("a process");
+            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+            let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("hex");
+            mask >> (signal - 1) & 1 == 1
+        };
+        eventually("the command", || (begun.exists() && is_blocked()).then_some(()));
+        kill(deploy.id().cast_signed(), signal);
+        let output = deploy.wait_with_output().expect("a child");
+        let why = error(&output);
+        assert!(why.contains(&format!("because the deploy received {name}")), "{why}");
+        assert_eq!(std::fs::read_to_string(&ended).expect("the trap").trim(), name);
+        std::fs::remove_file(&begun).expect("our own folder");
+    }
+    good(&shop.deploy(None, &source, &["--name", "one"]));
 }
 
 #[test]

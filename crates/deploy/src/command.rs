@@ -1,13 +1,16 @@
 //! Commands of the application: caches, migrations, messages to a chat.
 
 use crate::error::Error;
+use crate::interrupt::{self, Awaited, Interrupts};
 use crate::site::Lock;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Time that a command has to end after a signal to the deploy.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Environment of a command.
 pub(crate) struct Environment<'a> {
@@ -22,13 +25,16 @@ pub(crate) struct Environment<'a> {
 }
 
 /// Runs a command line with `sh -c`. It has no input; its output goes to the terminal. After
-/// `limit`, its process group is killed.
+/// `limit`, its process group is killed. The signals that end the deploy end the command, too: the
+/// group gets SIGTERM, and SIGKILL after 10 s or at a second signal.
 pub(crate) fn run(line: &str, of: &Environment<'_>, limit: Duration) -> Result<(), Error> {
     let failed = |why: String| {
         let hint = format!("it ran in `{}`", of.folder.display());
         Error::new(format!("the command `{}` {why}\nhint: {hint}", line.escape_debug()))
     };
     let input = of.lock.input().map_err(|error| failed(format!("has no input: {error}")))?;
+    let (end, ended) =
+        std::io::pipe().map_err(|error| failed(format!("has no pipe for its end: {error}")))?;
     let mut child = Command::new("/bin/sh")
         .args(["-c", line])
         .current_dir(of.folder)
@@ -39,27 +45,64 @@ pub(crate) fn run(line: &str, of: &Environment<'_>, limit: Duration) -> Result<(
         .spawn()
         .map_err(|error| failed(format!("did not start: {error}")))?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let (ended, end) = mpsc::channel::<()>();
+    // After the start, because a child inherits the mask. If the signals cannot be blocked, they
+    // end the deploy as before. The mask is the previous one again when the command has ended.
+    let (signals, _mask) = Interrupts::block().unzip();
     // The child is reaped only after this thread has ended, so its number cannot be another's.
-    let watch = std::thread::spawn(move || {
-        let is_late = end.recv_timeout(limit) == Err(mpsc::RecvTimeoutError::Timeout);
-        if let Some(group) = group.filter(|_| is_late) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        is_late
-    });
+    let watch = std::thread::spawn(move || watch(signals.as_ref(), &end, limit, group));
     let status = wait(&mut child);
     drop(ended);
-    let is_late = watch.join().unwrap_or(false);
+    let cause = watch.join().unwrap_or_default();
     let status = status.and_then(|()| child.wait());
     let status = status.map_err(|error| failed(format!("cannot be awaited: {error}")))?;
-    if is_late {
-        return Err(failed(format!(
+    match cause {
+        Some(Cause::Limit) => Err(failed(format!(
             "was killed after {} s, its limit (--command-limit)",
             limit.as_secs()
-        )));
+        ))),
+        Some(Cause::Signal(name)) => {
+            Err(failed(format!("was ended, because the deploy received {name}")))
+        }
+        None if status.success() => Ok(()),
+        None => Err(failed(how(status))),
     }
-    if status.success() { Ok(()) } else { Err(failed(how(status))) }
+}
+
+/// Reason to end a command.
+enum Cause {
+    Limit,
+    /// The deploy received the signal of this name.
+    Signal(&'static str),
+}
+
+/// Ends the group at its time limit or at a signal. Returns when the command has ended.
+fn watch(
+    signals: Option<&Interrupts>,
+    end: &std::io::PipeReader,
+    limit: Duration,
+    group: Option<Pid>,
+) -> Option<Cause> {
+    let send = |signal| {
+        if let Some(group) = group {
+            let _ = kill_process_group(group, signal);
+        }
+    };
+    let begun = Instant::now();
+    match interrupt::wait(signals, end, limit) {
+        Awaited::End => None,
+        Awaited::Nothing => {
+            send(Signal::KILL);
+            Some(Cause::Limit)
+        }
+        Awaited::Signal(name) => {
+            send(Signal::TERM);
+            let left = GRACE.min(limit.saturating_sub(begun.elapsed()));
+            if !matches!(interrupt::wait(signals, end, left), Awaited::End) {
+                send(Signal::KILL);
+            }
+            Some(Cause::Signal(name))
+        }
+    }
 }
 
 /// Waits for the end of a child without reaping it.

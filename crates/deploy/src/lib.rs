@@ -19,6 +19,7 @@
 mod command;
 mod disk;
 mod error;
+mod interrupt;
 mod picked;
 mod remote;
 mod site;

@@ -4,7 +4,17 @@
 #[test]
 fn modules_use_only_lower_layers() {
     let rooms = [
-        "error", "disk", "state", "site", "picked", "tree", "unpack", "source", "command", "steps",
+        "error",
+        "disk",
+        "state",
+        "site",
+        "picked",
+        "tree",
+        "unpack",
+        "source",
+        "interrupt",
+        "command",
+        "steps",
         "remote",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
