@@ -1,7 +1,9 @@
 //! `samovar record` and `samovar replay`: recorded requests run again in each execution model, with
 //! the same response, the same failure, without traces in the application's figures.
 
+mod clients;
 mod debugger;
+mod refusals;
 
 use samovar_testkit::http::Request;
 use samovar_testkit::{Server, Start, binary, eventually};
@@ -17,6 +19,18 @@ const HANDLER: &str = r#"
     if ($path === '/count') { echo $GLOBALS['runs'] = ($GLOBALS['runs'] ?? 0) + 1; return; }
     if ($path === '/slow') { usleep(60_000); }
     if ($path === '/time') { echo "same\nnow=", hrtime(true), "\nsame"; return; }
+    if ($path === '/bytes') { echo "\xff\x00\x1b[2J", str_repeat('x', (int) $_GET['long']); return; }
+    if ($path === '/listen') { fgets(stream_socket_client('tcp://' . $_GET['to'])); return; }
+    if ($path === '/effect') {
+        $at = $_GET['at'];
+        match ($_GET['way']) {
+            'system()' => FFI::cdef('int system(const char *);')->system("touch $at"),
+            'execve()' => pcntl_exec('/usr/bin/touch', [$at]),
+            'named pipe' => fwrite(fopen($at, 'r+'), 'x'),
+            'message' => @msg_send(msg_get_queue((int) $at), 1, 'x', false, false),
+        };
+        return;
+    }
     if ($path === '/connect') {
         $socket = @stream_socket_client('tcp://' . $_GET['to'], $code, $why, 5);
         $sent = $socket ? fwrite($socket, "hello\n") : "error $code";
@@ -212,6 +226,20 @@ fn differences_are_shown_and_masked() {
 }
 
 #[test]
+fn body_is_printed_as_it_is_up_to_the_kept_length() {
+    let server = builder(Model::Script).start();
+    for (id, long) in [("1", 0), ("2", 300_000)] {
+        record(&server, &["--count", "1"]);
+        server.get(&format!("/bytes?long={long}"));
+        recorded(&server, id.parse().expect("a number"));
+        let output = samovar(&server, &["replay", id, "--body", "-"]);
+        assert!(output.stdout.starts_with(b"\xff\0\x1b[2J"), "{output:?}");
+        let is_cut = err(&output).contains("only the first 262144 of 300006 bytes");
+        assert_eq!(is_cut, long > 0, "{}", err(&output));
+    }
+}
+
+#[test]
 fn secrets_are_replaced_unless_they_are_requested() {
     let config = "[insight]\nredact = ['shibboleth']\n";
     let server = builder(Model::Script).config(config).start();
@@ -320,7 +348,8 @@ fn limits_and_wrong_commands_have_clear_errors() {
         (&["record", "show"], 2, "needs an ID"),
         (&["record", "stop", "3"], 2, "takes no ID"),
         (&["record", "ls", "--failed"], 2, "does not take --failed"),
-        (&["replay", "1", "--mask", "*"], 2, "matches everything"),
+        (&["replay", "1", "--mask", "*"], 2, "matches everything or nothing"),
+        (&["replay", "1", "--mask", "a\nb\u{1b}"], 2, "no line end"),
         (&["replay", "1", "-o", "x.svg"], 2, "needs --trace or --profile"),
         (&["replay", "1", "--xdebug=host"], 1, "too long to be recorded"),
         (&["replay", "1", "--xdebug", "--network", "refuse"], 2, "needs network"),

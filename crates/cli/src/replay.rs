@@ -19,6 +19,7 @@ use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
 use samovar_wire::{Refused, ReplayNetwork, ReplayQuestion, ReplayResponse, Request};
 use std::fmt::Write as _;
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -157,8 +158,9 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     let masks = masks.map(|text| {
         Mask::new(text).ok_or_else(|| {
             Early::Wrong(format!(
-                "samovar: the mask `{text}` matches everything\nhint: a mask needs some text apart \
-                 from `*`"
+                "samovar: the mask `{}` matches everything or nothing\nhint: a mask needs some text \
+                 apart from `*`, and no line end",
+                printable(text)
             ))
         })
     });
@@ -195,9 +197,16 @@ impl Run for Replay {
         let compared = Compared::of(&response, &self.masks);
         let body = decoded(&response.response.body);
         match self.body.as_deref().map(Path::to_str) {
-            Some(Some("-")) => terminal::print(&String::from_utf8_lossy(&body))?,
+            Some(Some("-")) => print_body(&body)?,
             Some(_) => write(self.body.as_deref(), &body)?,
             None => {}
+        }
+        if self.body.is_some() && response.response.bytes > body.len() as u64 {
+            terminal::complain(&format!(
+                "samovar: only the first {} of {} bytes of the body are kept",
+                body.len(),
+                response.response.bytes
+            ));
         }
         let costs = self.costs(&response)?;
         if let (Some(file), Some(costs)) = (&self.output, &costs) {
@@ -223,6 +232,14 @@ impl Replay {
         }
         self.question.profile.then(|| Costs::of_profile(&response.profile)).transpose()
     }
+}
+
+/// Prints a body: as it is, or without control characters on a terminal.
+fn print_body(body: &[u8]) -> Result<()> {
+    if std::io::stdout().is_terminal() {
+        return terminal::print(&printable(&String::from_utf8_lossy(body)));
+    }
+    terminal::print_bytes(body)
 }
 
 fn write(file: Option<&Path>, bytes: &[u8]) -> Result<()> {

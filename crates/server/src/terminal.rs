@@ -5,8 +5,13 @@ use std::io::{self, ErrorKind, Write};
 
 /// Prints to standard output. A closed pipe is not an error.
 pub fn print(text: &str) -> Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// Prints bytes that need not be text. A closed pipe is not an error.
+pub fn print_bytes(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(error).context("cannot write to standard output")
         }

@@ -73,6 +73,8 @@ pub enum Command {
     Spare(SpareOrder),
     /// The replay with this id has ended, or is not wanted any more: its worker exits.
     EndSpare(u64),
+    /// The client of the replay with this id has left: its worker is killed.
+    KillSpare(u64),
     /// Publish the state after all events that are pending now, then call this.
     Publish(Published),
     /// The front is draining: console workers may exit meanwhile, and nothing new is started.

@@ -241,6 +241,7 @@ impl Supervisor {
                 }
                 // A reload has ended it already.
                 Command::EndSpare(_) => {}
+                Command::KillSpare(id) => self.kill_spare(id),
                 Command::Publish(published) => self.awaits_publication.push(published),
                 Command::Reload(reload) => self.begin_reload(reload),
                 Command::StopNow => {

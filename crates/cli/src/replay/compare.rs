@@ -19,41 +19,64 @@ const LINE_BYTES_MAX: usize = 200;
 pub(super) struct Mask(Vec<Vec<u8>>);
 
 impl Mask {
-    /// Parses a pattern; `None` if it matches everything.
+    /// Parses a pattern; `None` if it matches everything, or nothing because it has a line end.
     pub(super) fn new(text: &str) -> Option<Mask> {
+        if text.contains('\n') {
+            return None;
+        }
         let parts: Vec<Vec<u8>> = text.split('*').map(|part| part.as_bytes().to_vec()).collect();
         parts.iter().any(|part| !part.is_empty()).then_some(Mask(parts))
     }
 
     /// Returns the end of the shortest match that starts at the start of the line. A pattern that
     /// ends with `*` matches the rest of the line.
-    fn end(&self, line: &[u8]) -> Option<usize> {
+    fn end(&self, line: &[u8]) -> Match {
         let mut at = 0;
         for (number, part) in self.0.iter().enumerate() {
             let is_last = number + 1 == self.0.len();
             at += match number {
-                0 => line.starts_with(part).then_some(part.len())?,
+                0 if line.starts_with(part) => part.len(),
+                0 => return Match::No,
                 _ if is_last && part.is_empty() => line.len() - at,
-                _ => find(&line[at..], part)? + part.len(),
+                _ => match find(&line[at..], part) {
+                    Some(found) => found + part.len(),
+                    None => return Match::Never,
+                },
             };
         }
-        Some(at)
+        Match::End(at)
     }
 
     fn apply(&self, line: &[u8]) -> Vec<u8> {
         let mut masked = Vec::with_capacity(line.len());
         let mut at = 0;
         while at < line.len() {
-            if let Some(end) = self.end(&line[at..]).filter(|end| *end > 0) {
-                masked.extend_from_slice(MASKED);
-                at += end;
-            } else {
-                masked.push(line[at]);
-                at += 1;
+            match self.end(&line[at..]) {
+                Match::End(end) if end > 0 => {
+                    masked.extend_from_slice(MASKED);
+                    at += end;
+                }
+                Match::Never => break,
+                Match::End(_) | Match::No => {
+                    masked.push(line[at]);
+                    at += 1;
+                }
             }
         }
+        masked.extend_from_slice(&line[at..]);
         masked
     }
+}
+
+/// Result of a search at a position of a line.
+enum Match {
+    /// End of the match.
+    End(usize),
+    /// There is none at this position.
+    No,
+    /// There is none at any later position either: a later part of the pattern is missing. So the
+    /// time for a line is limited.
+    Never,
 }
 
 fn find(text: &[u8], part: &[u8]) -> Option<usize> {
@@ -184,7 +207,11 @@ mod tests {
         check("at *", "made at 7 o'clock", "made (masked)");
         check("*ms", "12 ms, 7", "(masked), 7");
         check("a*b*c", "abb", "abb");
-        assert_eq!((Mask::new(""), Mask::new("**")), (None, None));
+        let line = "a".repeat(256 << 10);
+        for pattern in ["*b", "a*b", "a*a*a*b", "**b"] {
+            check(pattern, &line, &line);
+        }
+        assert_eq!((Mask::new(""), Mask::new("**"), Mask::new("a\nb")), (None, None, None));
     }
 
     #[test]

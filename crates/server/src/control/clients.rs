@@ -37,8 +37,8 @@ enum State {
     Refreshing(Receiver<()>),
     /// Its reload is running.
     Waiting(Receiver<ReloadResponse>),
-    /// Its request is being processed by another thread.
-    Expecting(Receiver<Line>),
+    /// Its request is being processed by another thread, which may need the guard.
+    Expecting { told: Receiver<Line>, _guard: Option<Arc<()>> },
     /// The new generation serves; the front has not taken over its options yet.
     Switching(ReloadResponse),
     /// The unsent rest of the response, and a channel end that is dropped when the response is
@@ -199,10 +199,9 @@ impl Client {
         match self.state {
             State::Asking(_) => Some(PollFlags::IN),
             State::Responding { .. } => Some(PollFlags::OUT),
-            State::Refreshing(_)
-            | State::Waiting(_)
-            | State::Expecting(_)
-            | State::Switching(_) => None,
+            // Only its end is an event: it is reported in any case.
+            State::Expecting { .. } => Some(PollFlags::empty()),
+            State::Refreshing(_) | State::Waiting(_) | State::Switching(_) => None,
         }
     }
 
@@ -212,15 +211,17 @@ impl Client {
             State::Asking(_) | State::Responding { .. } => Some(self.since + CLIENT_LIMIT),
             State::Refreshing(_) => Some(self.since + PUBLICATION_LIMIT),
             State::Switching(_) => Some(Instant::now() + SWITCH_LOOK),
-            State::Waiting(_) | State::Expecting(_) => None,
+            State::Waiting(_) | State::Expecting { .. } => None,
         }
     }
 
     /// Continues with the client as far as possible without blocking. Returns false when the client
     /// is finished.
     fn turn(&mut self, server: &Server, is_ready: bool) -> io::Result<bool> {
-        if is_ready && let State::Asking(_) = self.state {
-            self.hear(server)?;
+        match self.state {
+            State::Asking(_) if is_ready => self.hear(server)?,
+            State::Expecting { .. } if is_ready => return Ok(false),
+            _ => {}
         }
         self.look_at_publication(server);
         self.look_at_reload(server);
@@ -268,7 +269,10 @@ impl Client {
             }
             Reply::WhenPublished(published) => State::Refreshing(published),
             Reply::WhenReloaded(response) => State::Waiting(response),
-            Reply::Later(response) => State::Expecting(response),
+            Reply::Later(response) => State::Expecting { told: response, _guard: None },
+            Reply::WhileAttended(response, guard) => {
+                State::Expecting { told: response, _guard: Some(guard) }
+            }
         };
         self.since = Instant::now();
         Ok(())
@@ -289,7 +293,7 @@ impl Client {
     /// Takes the response from the thread that processes the request; empty if that thread dropped
     /// it.
     fn look_at_response(&mut self) {
-        if let State::Expecting(told) = &self.state {
+        if let State::Expecting { told, .. } = &self.state {
             let line = match told.try_recv() {
                 Ok(line) => line,
                 Err(TryRecvError::Empty) => return,

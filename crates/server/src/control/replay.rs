@@ -25,9 +25,9 @@ use samovar_wire::{
 use serde_json::Value;
 use stacks::Stacks;
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// Ids of the workers for replays.
@@ -44,6 +44,8 @@ const GRAPH_LIMIT: Duration = Duration::from_secs(5);
 /// Maximum number of graphs of a boot: more than the socket holds.
 const BOOT_GRAPHS_MAX: usize = 1_000;
 const GRAPH_LOOK: Duration = Duration::from_millis(10);
+/// Interval of looks for a client that has left.
+const CLIENT_LOOK: Duration = Duration::from_millis(100);
 
 /// Carries out an action on recorded requests.
 pub(super) fn record(sources: &StatusSources, question: &RecordQuestion) -> RecordResponse {
@@ -169,12 +171,20 @@ fn copy(of: &RecordedResponse) -> ResponseCopy {
     }
 }
 
-/// Runs a recorded request again. Blocks until its end.
-pub(super) fn replay(sources: &StatusSources, question: &ReplayQuestion) -> ReplayResponse {
-    run(sources, question).unwrap_or_else(ReplayResponse::refused)
+/// Runs a recorded request again. Blocks until its end, or until the client has left.
+pub(super) fn replay(
+    sources: &StatusSources,
+    question: &ReplayQuestion,
+    client: &Weak<()>,
+) -> ReplayResponse {
+    run(sources, question, client).unwrap_or_else(ReplayResponse::refused)
 }
 
-fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayResponse, String> {
+fn run(
+    sources: &StatusSources,
+    question: &ReplayQuestion,
+    client: &Weak<()>,
+) -> Result<ReplayResponse, String> {
     let recordings = sources.front.recordings();
     let recorded = recordings.get(question.id);
     let recorded = recorded.ok_or_else(|| unknown(question.id, recordings.all().len()))?;
@@ -203,7 +213,7 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
         define: define.unwrap_or_default(),
     });
     let has_own_image = own.is_some();
-    let spare = Spare::start(supervisor, !is_app, own)?;
+    let spare = Spare::start(supervisor, !is_app, own, client)?;
     if is_debugged && !has_xdebug(spare.pid) {
         return Err("Xdebug is not loaded\nhint: install it for this PHP, such as Debian's \
              php8.2-xdebug; see also the server's log"
@@ -219,7 +229,7 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
         // This thread may have given up; the error is ignored.
         done: Box::new(move |result| drop(tell.send(result))),
     });
-    let replayed = receive(&told, RUN_LIMIT)?.map_err(|error| error.to_string())?;
+    let replayed = receive(&told, RUN_LIMIT, client)?.map_err(|error| error.to_string())?;
     let profile = stacks.map_or(Value::Null, Stacks::finish);
     let graph = graphs.map_or(Ok(Value::Null), GraphReader::read)?;
     let pid = spare.pid;
@@ -238,11 +248,26 @@ fn run(sources: &StatusSources, question: &ReplayQuestion) -> Result<ReplayRespo
     })
 }
 
-fn receive<T>(from: &Receiver<T>, limit: Duration) -> Result<T, String> {
-    from.recv_timeout(limit).map_err(|error| match error {
-        RecvTimeoutError::Disconnected => "the server is stopping".to_owned(),
-        RecvTimeoutError::Timeout => "the replay did not end in time".to_owned(),
-    })
+/// Waits for a message. Fails soon after the client has left.
+fn receive<T>(from: &Receiver<T>, limit: Duration, client: &Weak<()>) -> Result<T, String> {
+    let since = Instant::now();
+    loop {
+        match from.recv_timeout(CLIENT_LOOK) {
+            Ok(message) => return Ok(message),
+            Err(RecvTimeoutError::Disconnected) => return Err("the server is stopping".to_owned()),
+            Err(RecvTimeoutError::Timeout) if has_left(client) => {
+                return Err("the client has left".to_owned());
+            }
+            Err(RecvTimeoutError::Timeout) if since.elapsed() > limit => {
+                return Err("the replay did not end in time".to_owned());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+fn has_left(client: &Weak<()>) -> bool {
+    client.strong_count() == 0
 }
 
 /// Returns the front and the supervisor of a pool, by its name in a recorded request.
@@ -297,22 +322,24 @@ struct Spare<'a> {
     supervisor: &'a Handle,
     id: u64,
     pid: i32,
+    client: &'a Weak<()>,
 }
 
-impl Spare<'_> {
+impl<'a> Spare<'a> {
     fn start(
-        supervisor: &Handle,
+        supervisor: &'a Handle,
         script: bool,
         own: Option<OwnTemplate>,
-    ) -> Result<Spare<'_>, String> {
+        client: &'a Weak<()>,
+    ) -> Result<Spare<'a>, String> {
         let (tell, told) = channel();
         // This thread may have given up; the error is ignored.
         let ready = Box::new(move |result| drop(tell.send(result)));
         let id = IDS.fetch_add(1, Ordering::Relaxed);
         supervisor.send(Command::Spare(SpareOrder { id, script, own, ready }));
         // From now on the worker is ended when this function fails.
-        let mut spare = Spare { supervisor, id, pid: 0 };
-        let pid = receive(&told, SPARE_LIMIT)?;
+        let mut spare = Spare { supervisor, id, pid: 0, client };
+        let pid = receive(&told, SPARE_LIMIT, client)?;
         spare.pid = pid.map_err(|why| format!("cannot replay: {why}"))?;
         Ok(spare)
     }
@@ -320,7 +347,8 @@ impl Spare<'_> {
 
 impl Drop for Spare<'_> {
     fn drop(&mut self) {
-        self.supervisor.send(Command::EndSpare(self.id));
+        let (id, kills) = (self.id, has_left(self.client));
+        self.supervisor.send(if kills { Command::KillSpare(id) } else { Command::EndSpare(id) });
     }
 }
 

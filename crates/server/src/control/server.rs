@@ -63,6 +63,8 @@ pub(super) enum Reply {
     WhenReloaded(Receiver<ReloadResponse>),
     /// Receives the response line.
     Later(Receiver<Line>),
+    /// The same. The work ends when the guard is dropped, because the client has left.
+    WhileAttended(Receiver<Line>, Arc<()>),
 }
 
 /// A response that another thread produced.
@@ -402,14 +404,16 @@ impl Server {
     fn replay(&self, question: ReplayQuestion) -> Reply {
         let (tell, told) = channel();
         let (waker, sources) = (self.waker.clone(), self.sources.clone());
+        let attended = Arc::new(());
+        let client = Arc::downgrade(&attended);
         let run = move || {
-            let response = replay::replay(&sources, &question);
+            let response = replay::replay(&sources, &question, &client);
             // The client may have disconnected; the error is ignored.
             let _ = tell.send(Line { text: line_of(&response), until: None });
             waker.wake();
         };
         match std::thread::Builder::new().name("replay".into()).spawn(run) {
-            Ok(_) => Reply::Later(told),
+            Ok(_) => Reply::WhileAttended(told, attended),
             Err(error) => {
                 Reply::Now(line_of(&ReplayResponse::refused(format!("cannot start: {error}"))))
             }

@@ -33,7 +33,7 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
-    pub(super) fn kill(&self, pid: i32) {
+    pub(crate) fn kill(&self, pid: i32) {
         self.news.borrow_mut().kills(pid);
         os::kill(pid);
     }

@@ -25,7 +25,7 @@ pub(crate) struct Generation {
     /// Its workers record call graphs, in addition to the generation with that number.
     pub(crate) is_tracer: bool,
     /// It was started for one replay.
-    pub(crate) is_of_replay: bool,
+    pub(crate) replay: Option<u64>,
     pub(crate) desired: DesiredState,
     /// It serves a share of the requests while its workers are held.
     pub(crate) is_canary: bool,
@@ -94,7 +94,7 @@ impl Generation {
                 now,
             ),
             is_tracer: settings.command.options.traces,
-            is_of_replay: false,
+            replay: None,
             settings,
             ready: Readiness::Starting,
             seen_model: Model::Script,

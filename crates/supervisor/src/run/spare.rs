@@ -33,7 +33,7 @@ impl Supervisor {
             let intake = &self.ground.intake;
             let mut own = Generation::new(generation, settings, 0, serve, lives, intake);
             // It serves nothing, and is numbered like the serving one.
-            (own.is_tracer, own.is_of_replay) = (true, true);
+            (own.is_tracer, own.replay) = (true, Some(id));
             own.tell(Event::Spare { script });
             templates = 0;
             self.generations.push(own);
@@ -67,7 +67,7 @@ impl Supervisor {
     pub(super) fn look_at_spare(&mut self) {
         let Some(spare) = &self.spare else { return };
         let serving = self.serving().filter(|serving| serving.number == spare.generation);
-        let mut owned = self.generations.iter().filter(|generation| generation.is_of_replay);
+        let mut owned = self.generations.iter().filter(|generation| generation.replay.is_some());
         let of = if spare.has_own { owned.next_back() } else { serving };
         let Some(of) = of.filter(|_| serving.is_some()) else {
             return self.end_spare("the application was reloaded, or its process has ended");
@@ -97,6 +97,21 @@ impl Supervisor {
         }
     }
 
+    /// Ends the worker immediately: a debugger may have stopped its request for a day.
+    pub(super) fn kill_spare(&mut self, id: u64) {
+        // A reload ends the replay for the supervisor, and its own generation still runs.
+        let own = self.generations.iter_mut().filter(|generation| generation.replay == Some(id));
+        own.for_each(|generation| generation.give_up(&self.ground));
+        if self.spare.as_ref().is_some_and(|spare| spare.id == id) {
+            let places = self.generations.iter().filter_map(|it| it.workers.spare());
+            let pids: Vec<i32> = places.filter_map(|place| Some(place.process()?.0)).collect();
+            for pid in pids {
+                self.ground.kill(pid);
+            }
+            self.end_spare("the replay was cancelled");
+        }
+    }
+
     /// Ends the worker after its request. A replay that has not begun fails for this reason.
     pub(super) fn end_spare(&mut self, why: &str) {
         let Some(spare) = self.spare.take() else { return };
@@ -105,7 +120,7 @@ impl Supervisor {
         }
         let ground = &self.ground;
         for generation in &mut self.generations {
-            if generation.is_of_replay {
+            if generation.replay.is_some() {
                 // A debugger may have stopped its request, whose time limit still applies.
                 generation.retire(None, "the replay has ended", ground);
             } else {

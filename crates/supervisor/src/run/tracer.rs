@@ -23,7 +23,8 @@ impl Supervisor {
         let ground = &self.ground;
         let mut tracers = 0;
         let mut has_own = false;
-        for generation in self.generations.iter_mut().filter(|g| g.is_tracer && !g.is_of_replay) {
+        for generation in self.generations.iter_mut().filter(|g| g.is_tracer && g.replay.is_none())
+        {
             tracers += 1;
             if generation.desired != DesiredState::Serve {
                 continue;
