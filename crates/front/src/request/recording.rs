@@ -10,6 +10,7 @@ use crate::route::target::Target;
 use crate::runtime::recordings::{
     RECORDED_BODY_BYTES_MAX, RecordedInput, ResponseTap, SecretNames,
 };
+use std::rc::Rc;
 
 /// Holds the input, if a recording wants it. Reads a body that was stored in a file.
 pub(super) async fn hold(
@@ -19,16 +20,17 @@ pub(super) async fn hold(
 ) {
     let shared = request.shared();
     let recordings = &shared.common.recordings;
-    let Some(has_secrets) = recordings.hold(Target::of(request.parts).path) else { return };
+    let Some(place) = recordings.hold(Target::of(request.parts).path) else { return };
     let (body, cut) = upload.copy(&shared.disk, RECORDED_BODY_BYTES_MAX).await;
     let mut head = Vec::new();
     let encoded = request.encode(upload.bytes(), false, &mut head);
     let words = &request.context.setup.settings.insight.redact;
-    let names = (!has_secrets).then(|| SecretNames::of(words));
+    let names = Rc::new(SecretNames::of(words));
     let input = RecordedInput { head, body, cut, ..RecordedInput::default() };
-    let input = encoded.ok().and_then(|()| redact::redact(input, names.as_ref()));
-    if let Some(draft) = recordings.draft(shared.pool_name(), input) {
-        entry.records(draft);
+    let wanted = (!place.has_secrets).then_some(&*names);
+    let input = encoded.ok().and_then(|()| redact::redact(input, wanted));
+    if let Some(input) = input {
+        entry.records(place.draft(shared.pool_name(), input, names));
     }
 }
 

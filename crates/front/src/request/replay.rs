@@ -7,7 +7,7 @@ use super::internal::{self, Encoded};
 use crate::exchange::{Lost, Piece};
 use crate::route::path_settings::Terms;
 use crate::route::site::{Route, Script};
-use crate::runtime::recordings::{Recorded, RecordedResponse, ResponseTap};
+use crate::runtime::recordings::{Recorded, RecordedResponse, ResponseTap, SecretNames};
 use crate::setup::Setup;
 use crate::shared::Shared;
 use samovar_ring::request::{
@@ -114,7 +114,8 @@ async fn run(shared: &Rc<Shared>, order: &ReplayOrder) -> Result<Replayed, Repla
         is_head_only,
     };
     let since = Instant::now();
-    let tap = ResponseTap::default();
+    let names = SecretNames::of(&setup.settings.insight.redact);
+    let tap = ResponseTap::new(Rc::new(names));
     let ended = exchange(shared, &request, &tap).await;
     let took = since.elapsed();
     let mut response = tap.take().unwrap_or_default();

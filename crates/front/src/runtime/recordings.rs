@@ -6,15 +6,18 @@
 //! there is no recording, a request costs one relaxed load.
 
 mod recorded;
+mod secret_names;
 mod tap;
 #[cfg(test)]
 mod tests;
 
 pub use recorded::{RECORDED_BODY_BYTES_MAX, Recorded, RecordedInput, RecordedResponse};
+pub(crate) use secret_names::{SecretNames, unescaped};
 pub(crate) use tap::ResponseTap;
 
-use samovar_insight::{End, Redaction};
+use samovar_insight::End;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -56,10 +59,48 @@ pub struct RecordingState {
     pub remaining: Duration,
 }
 
+/// One of the places for held requests. Free again when dropped: a client may leave while its body
+/// is read.
+#[derive(Debug)]
+pub(crate) struct HeldPlace {
+    recordings: Arc<Recordings>,
+    /// The recording that wants the request. A later one has other conditions.
+    session_number: u64,
+    /// Secret values are kept.
+    pub(crate) has_secrets: bool,
+}
+
+impl HeldPlace {
+    /// Holds the input of a request.
+    pub(crate) fn draft(
+        self,
+        pool: &str,
+        input: RecordedInput,
+        names: Rc<SecretNames>,
+    ) -> Box<RecordingDraft> {
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Box::new(RecordingDraft {
+            place: self,
+            pool: pool.to_owned(),
+            at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
+            since: Instant::now(),
+            input,
+            tap: ResponseTap::new(names),
+        })
+    }
+}
+
+impl Drop for HeldPlace {
+    fn drop(&mut self) {
+        let mut store = self.recordings.store();
+        store.held = store.held.saturating_sub(1);
+    }
+}
+
 /// A request whose input is held until its end.
 #[derive(Debug)]
 pub(crate) struct RecordingDraft {
-    recordings: Arc<Recordings>,
+    place: HeldPlace,
     pool: String,
     at_ms: u64,
     since: Instant,
@@ -76,31 +117,27 @@ impl RecordingDraft {
             response.status = status;
         }
         let is_failed = status >= 500 || !matches!(end, End::Completed | End::Exit);
-        let mut store = self.recordings.store();
-        if !store.session.as_ref().is_some_and(|session| session.wants(took, is_failed)) {
+        // Its buffer has grown in steps.
+        response.body.shrink_to_fit();
+        let RecordingDraft { place, pool, at_ms, input, .. } = *self;
+        let mut store = place.recordings.store();
+        let is_its = |session: &&mut Session| session.number == place.session_number;
+        let session = store.session.as_mut().filter(is_its);
+        let Some(session) = session.filter(|session| session.wants(took, is_failed)) else {
             return;
-        }
+        };
+        session.left -= 1;
         store.last_id += 1;
         let id = store.last_id;
-        let RecordingDraft { ref pool, at_ms, ref input, .. } = *self;
-        let (pool, input) = (pool.clone(), input.clone());
         store.keep(Recorded { id, pool, at_ms, took, input, response });
-        if let Some(session) = &mut store.session {
-            session.left -= 1;
-        }
-        self.recordings.settle(&mut store);
-    }
-}
-
-impl Drop for RecordingDraft {
-    fn drop(&mut self) {
-        let mut store = self.recordings.store();
-        store.held = store.held.saturating_sub(1);
+        place.recordings.settle(&mut store);
     }
 }
 
 #[derive(Debug)]
 struct Session {
+    /// From 1.
+    number: u64,
     order: RecordOrder,
     left: usize,
     until: Instant,
@@ -126,6 +163,7 @@ struct Store {
     bytes: usize,
     held: usize,
     last_id: u64,
+    last_session: u64,
 }
 
 impl Store {
@@ -164,41 +202,19 @@ impl Recordings {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Returns whether a request of that path is wanted, and then whether secret values are kept.
-    /// Counts it as held: a draft must follow.
-    pub(crate) fn hold(&self, path: &[u8]) -> Option<bool> {
+    /// Returns a place for the input of a request of that path, if it is wanted.
+    pub(crate) fn hold(self: &Arc<Self>, path: &[u8]) -> Option<HeldPlace> {
         let mut store = self.store();
         self.settle(&mut store);
         let session = store.session.as_ref()?;
         let pattern = session.order.path.as_deref();
-        let has_secrets = session.order.has_secrets;
+        let (session_number, has_secrets) = (session.number, session.order.has_secrets);
         let is_wanted = pattern.is_none_or(|pattern| matches(pattern.as_bytes(), path));
         if !is_wanted || store.held >= HELD_MAX {
             return None;
         }
         store.held += 1;
-        Some(has_secrets)
-    }
-
-    /// Holds the input of a request, after [`Self::hold`].
-    pub(crate) fn draft(
-        self: &Arc<Self>,
-        pool: &str,
-        input: Option<RecordedInput>,
-    ) -> Option<Box<RecordingDraft>> {
-        let Some(input) = input else {
-            self.store().held -= 1;
-            return None;
-        };
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Some(Box::new(RecordingDraft {
-            recordings: Arc::clone(self),
-            pool: pool.to_owned(),
-            at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            since: Instant::now(),
-            input,
-            tap: ResponseTap::default(),
-        }))
+        Some(HeldPlace { recordings: Arc::clone(self), session_number, has_secrets })
     }
 
     /// Ends a recording that is over.
@@ -214,7 +230,9 @@ impl Recordings {
         let left = order.count.min(RECORDED_REQUESTS_MAX);
         let until = Instant::now() + order.limit;
         let mut store = self.store();
-        store.session = Some(Session { order, left, until });
+        store.last_session += 1;
+        let number = store.last_session;
+        store.session = Some(Session { number, order, left, until });
         self.is_on.store(true, Ordering::Relaxed);
     }
 
@@ -281,20 +299,4 @@ fn matches(pattern: &[u8], path: &[u8]) -> bool {
         }
     }
     pattern[of..].iter().all(|byte| *byte == b'*')
-}
-
-/// The words of secret names: those of the setting, in addition to the usual ones.
-#[derive(Debug)]
-pub(crate) struct SecretNames([Redaction; 2]);
-
-impl SecretNames {
-    pub(crate) fn of(words: &[String]) -> SecretNames {
-        SecretNames([Redaction::default(), Redaction::of_setting(words)])
-    }
-
-    /// Whether values with this name are secret. A hyphen counts as an underscore.
-    pub(crate) fn has(&self, name: &[u8]) -> bool {
-        let name = String::from_utf8_lossy(name).replace('-', "_");
-        self.0.iter().any(|words| words.is_secret(&name))
-    }
 }

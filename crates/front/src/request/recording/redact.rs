@@ -1,9 +1,10 @@
 //! Replaces secret values of a request: cookies, credentials, and values with secret names.
 //!
-//! Names are kept. Values are those of headers, of the query, of forms and of JSON. A path, and a
-//! body of another type, stay as they are.
+//! Names are kept. Values are those of headers, of the query, of forms and of JSON. A value, or a
+//! body of another type, that contains a secret name with its value is replaced as a whole. A path
+//! stays as it is, because it selects the script.
 
-use crate::runtime::recordings::{RecordedInput, SecretNames};
+use crate::runtime::recordings::{RecordedInput, SecretNames, unescaped};
 use samovar_insight::BLOT;
 use samovar_ring::request::{Headers, RequestHead, decode, decode_variables, encode_with};
 use serde_json::Value;
@@ -94,17 +95,16 @@ impl Found<'_> {
     /// A header, or a variable of a web server.
     fn value<'v>(&mut self, kind: &str, name: &[u8], value: &'v [u8]) -> Cow<'v, [u8]> {
         let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
-        if is("cookie") || is("http_cookie") {
-            self.cookies(value)
-        } else if self.names.has(name) || is("http_authorization") {
-            self.blot(kind, name)
+        let value = if is("cookie") || is("http_cookie") {
+            return self.cookies(value);
+        } else if self.names.has(name) {
+            return self.blot(kind, name);
         } else if is("query_string") {
             self.pairs("query", value, b'&')
-        } else if is("request_uri") || is("referer") || is("http_referer") {
-            self.target(value)
         } else {
-            Cow::Borrowed(value)
-        }
+            self.target(value)
+        };
+        if self.names.are_in(&value) { self.blot(kind, name) } else { value }
     }
 
     /// All cookies: also those whose names are not secret identify a visitor.
@@ -141,7 +141,7 @@ impl Found<'_> {
                 all.push(between);
             }
             match memchr::memchr(b'=', pair) {
-                Some(equals) if self.names.has(&unescaped(&pair[..equals])) => {
+                Some(equals) if self.is_secret(&pair[..equals], &pair[equals + 1..]) => {
                     has_changed = true;
                     let blot = self.blot(kind, &pair[..equals]);
                     all.extend_from_slice(&pair[..=equals]);
@@ -151,6 +151,10 @@ impl Found<'_> {
             }
         }
         if has_changed { all.into() } else { Cow::Borrowed(pairs) }
+    }
+
+    fn is_secret(&self, name: &[u8], value: &[u8]) -> bool {
+        self.names.has(&unescaped(name)) || self.names.are_in(value)
     }
 
     fn body<'v>(&mut self, kind: &[u8], body: &'v [u8]) -> Cow<'v, [u8]> {
@@ -163,42 +167,54 @@ impl Found<'_> {
         } else if media == b"multipart/form-data" {
             self.multipart(kind, body)
         } else {
-            Cow::Borrowed(body)
+            self.other(body)
         }
+    }
+
+    /// A body whose parts are unknown.
+    fn other<'v>(&mut self, body: &'v [u8]) -> Cow<'v, [u8]> {
+        if self.names.are_in(body) { self.blot("body", b"(all of it)") } else { body.into() }
     }
 
     fn json<'v>(&mut self, body: &'v [u8]) -> Cow<'v, [u8]> {
         let Ok(mut value) = serde_json::from_slice::<Value>(body) else {
-            return Cow::Borrowed(body);
+            return self.other(body);
         };
-        if !self.members(&mut value) {
+        if !self.members(&mut value, "") {
             return Cow::Borrowed(body);
         }
         serde_json::to_vec(&value).unwrap_or_default().into()
     }
 
-    /// Replaces secret members. The depth of a value is limited by its parser. Returns whether
-    /// there were some.
-    fn members(&mut self, value: &mut Value) -> bool {
+    /// Replaces secret members, and texts with a secret in them. The depth of a value is limited by
+    /// its parser. `name` is that of the value. Returns whether there were some.
+    fn members(&mut self, value: &mut Value, name: &str) -> bool {
+        let is_secret = match &*value {
+            Value::String(text) => self.names.are_in(text.as_bytes()),
+            _ => false,
+        };
+        if is_secret || self.names.has(name.as_bytes()) {
+            self.blot("member", name.as_bytes());
+            *value = Value::String(BLOT.to_owned());
+            return true;
+        }
         match value {
-            Value::Object(members) => members.iter_mut().fold(false, |changed, (name, value)| {
-                if self.names.has(name.as_bytes()) {
-                    self.blot("member", name.as_bytes());
-                    *value = Value::String(BLOT.to_owned());
-                    return true;
-                }
-                self.members(value) | changed
-            }),
+            Value::Object(members) => members
+                .iter_mut()
+                .fold(false, |changed, (name, value)| self.members(value, name) | changed),
             Value::Array(all) => {
-                all.iter_mut().fold(false, |changed, value| self.members(value) | changed)
+                all.iter_mut().fold(false, |changed, value| self.members(value, "") | changed)
             }
             _ => false,
         }
     }
 
     fn multipart<'v>(&mut self, kind: &[u8], body: &'v [u8]) -> Cow<'v, [u8]> {
-        let Some(boundary) = parameter(kind, b"boundary=") else { return Cow::Borrowed(body) };
+        let Some(boundary) = parameter(kind, b"boundary=") else { return self.other(body) };
         let mark = [b"--", boundary].concat();
+        if memchr::memmem::find(body, &mark).is_none() {
+            return self.other(body);
+        }
         let mut all = Vec::with_capacity(body.len());
         let (mut has_changed, mut from, mut parts) = (false, 0, 0);
         while let Some(at) = memchr::memmem::find(&body[from..], &mark) {
@@ -213,17 +229,20 @@ impl Found<'_> {
                 self.blot("field", b"(too many fields)");
                 return Cow::Owned(Vec::new());
             }
-            let head = memchr::memmem::find(part, b"\r\n\r\n").map(|at| at + 4);
-            let name = head.and_then(|head| parameter(&part[..head], b" name="));
-            match (head, name) {
-                (Some(head), Some(name)) if self.names.has(name) => {
-                    has_changed = true;
-                    let blot = self.blot("field", name);
-                    all.extend_from_slice(&part[..head]);
-                    all.extend_from_slice(&blot);
-                    all.extend_from_slice(b"\r\n");
-                }
-                _ => all.extend_from_slice(part),
+            let head = memchr::memmem::find(part, b"\r\n\r\n").map_or(0, |at| at + 4);
+            // Parsers differ about names in a head, so all of it counts.
+            if self.names.has(&part[..head]) || self.names.are_in(&part[head..]) {
+                has_changed = true;
+                let name = [&b" name="[..], b"name="]
+                    .iter()
+                    .find_map(|mark| parameter(&part[..head], mark))
+                    .unwrap_or(b"(without a name)");
+                let blot = self.blot("field", name);
+                all.extend_from_slice(&part[..head]);
+                all.extend_from_slice(&blot);
+                all.extend_from_slice(b"\r\n");
+            } else {
+                all.extend_from_slice(part);
             }
         }
         all.extend_from_slice(&body[from..]);
@@ -240,23 +259,6 @@ fn parameter<'a>(header: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         None => value.split(|byte| b"; \r\n".contains(byte)).next()?,
     };
     (!value.is_empty()).then_some(value)
-}
-
-/// A name without percent encoding.
-fn unescaped(name: &[u8]) -> Cow<'_, [u8]> {
-    if !name.contains(&b'%') {
-        return Cow::Borrowed(name);
-    }
-    let mut all = Vec::with_capacity(name.len());
-    let mut at = 0;
-    while at < name.len() {
-        let digits = name.get(at + 1..at + 3).filter(|_| name[at] == b'%');
-        let byte = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = byte.and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        all.push(byte.unwrap_or(name[at]));
-        at += if byte.is_some() { 3 } else { 1 };
-    }
-    all.into()
 }
 
 #[cfg(test)]
@@ -292,7 +294,34 @@ mod tests {
         );
         check(json, r#"{ "a": 1 }"#, r#"{ "a": 1 }"#, &[]);
         check(json, "{broken", "{broken", &[]);
-        check("text/plain", "password=x", "password=x", &[]);
+        check("text/plain", "I lost my password", "I lost my password", &[]);
+        let all = &["body (all of it)"];
+        for (kind, body) in [
+            ("text/plain", "password=x"),
+            ("", r#"{"token": "x"}"#),
+            ("application/xml", "<Login><Password>x</Password></Login>"),
+            ("application/json", r#"{"token": "x"} rest"#),
+            ("multipart/form-data; Boundary = B", "--B\r\n\r\npassword=x"),
+        ] {
+            check(kind, body, "(redacted)", all);
+        }
+    }
+
+    #[test]
+    fn values_with_a_secret_in_them_are_replaced() {
+        let form = "application/x-www-form-urlencoded";
+        check(
+            form,
+            "payload=%7B%22token%22%3A1%7D&a=%7B%22b%22%3A1%7D&api.key=1&a+pin=2",
+            "payload=(redacted)&a=%7B%22b%22%3A1%7D&api.key=(redacted)&a+pin=(redacted)",
+            &["field payload", "field api.key", "field a+pin"],
+        );
+        check(
+            "application/json",
+            r#"{"a":["https://u:p@h/"],"b":"{\"token\":1}","c":"d"}"#,
+            r#"{"a":["(redacted)"],"b":"(redacted)","c":"d"}"#,
+            &["member ", "member b"],
+        );
     }
 
     #[test]
@@ -305,6 +334,17 @@ mod tests {
         let expected =
             part("a", "1") + &part("my_password", "(redacted)") + &part("b", "2") + "--B--\r\n";
         check(kind, &body, &expected, &["field my_password"]);
+        for (head, name) in [
+            ("form-data;name=\"pin\"", "pin"),
+            ("form-data; NAME='pin'", "\\'pin\\'"),
+            ("form-data; name = pin", "(without a name)"),
+            ("form-data; filename=\"token.txt\"; name=f", "f"),
+        ] {
+            let part = |text: &str| format!("--B\r\nContent-Disposition: {head}\r\n\r\n{text}\r\n");
+            check(kind, &part("t0ps"), &part("(redacted)"), &[&format!("field {name}")]);
+        }
+        let json = |text: &str| part("operations", text);
+        check(kind, &json(r#"{"password":"x"}"#), &json("(redacted)"), &["field operations"]);
         check(kind, "--B", "--B", &[]);
         check("multipart/form-data", "--B", "--B", &[]);
     }
@@ -321,12 +361,16 @@ mod tests {
             content_length: Some(5),
             ..RequestHead::default()
         };
-        let headers: [(&[u8], &[u8]); 5] = [
+        let headers: [(&[u8], &[u8]); 9] = [
             (b"host", b"a.example"),
             (b"cookie", b"sid=1; lang=de"),
             (b"x-api-key", b"k"),
             (b"referer", b"https://a.example/?password=p"),
             (b"content-length", b"5"),
+            (b"proxy-authorization", b"Basic x"),
+            (b"x-auth-user", b"kim7"),
+            (b"x-original-url", b"/a?page=visible&token=1"),
+            (b"x-callback", b"https://kim:pw1@a.example/"),
         ];
         let mut encoded = Vec::new();
         encode_with(&head, headers, [], &mut encoded).expect("it fits");
@@ -344,10 +388,11 @@ mod tests {
         assert_eq!(head.authorization, Some(&b"(redacted)"[..]));
         assert_eq!((redacted.body.len(), head.content_length), (14, Some(14)));
         let text = format!("{headers:?}{:?}", String::from_utf8_lossy(&redacted.head));
-        for secret in ["sid=1", "=de", "eDp5", "password=p", "token=1"] {
+        for secret in ["sid=1", "=de", "eDp5", "password=p", "token=1", "Basic", "kim7", "pw1"] {
             assert!(!text.contains(secret), "{secret}: {text}");
         }
         assert_eq!(headers[2].1, b"(redacted)");
         assert_eq!(headers[4].1, b"14");
+        assert_eq!(headers[7].1, b"/a?page=visible&token=(redacted)");
     }
 }

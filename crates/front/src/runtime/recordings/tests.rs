@@ -7,13 +7,14 @@ fn order(count: usize) -> RecordOrder {
 }
 
 fn record(to: &Arc<Recordings>, path: &str, body: usize, status: u16) {
-    if to.hold(path.as_bytes()).is_none() {
-        return;
-    }
+    let Some(place) = to.hold(path.as_bytes()) else { return };
     let body = vec![0; body];
     let input = RecordedInput { target: path.to_owned(), body, ..RecordedInput::default() };
-    let draft = to.draft("", Some(input)).expect("a draft");
-    draft.finish(status, End::Completed);
+    place.draft("", input, names()).finish(status, End::Completed);
+}
+
+fn names() -> Rc<SecretNames> {
+    Rc::new(SecretNames::of(&[]))
 }
 
 fn targets(of: &Recordings) -> Vec<String> {
@@ -93,23 +94,47 @@ fn number_of_held_requests_is_limited_and_falls_again() {
     let recordings = Arc::new(Recordings::default());
     recordings.begin(order(10));
     let mut drafts: Vec<_> = Vec::new();
-    while recordings.hold(b"/").is_some() {
-        drafts.extend(recordings.draft("", Some(RecordedInput::default())));
+    while let Some(place) = recordings.hold(b"/") {
+        drafts.push(place.draft("", RecordedInput::default(), names()));
     }
     assert_eq!(drafts.len(), HELD_MAX);
     drafts.clear();
     assert_eq!(recordings.store().held, 0);
-    assert!(recordings.hold(b"/").is_some());
-    assert!(recordings.draft("", None).is_none());
+    // Its client leaves while its body is read.
+    drop(recordings.hold(b"/").expect("a place"));
     assert_eq!(recordings.store().held, 0);
+}
+
+/// The later recording has other conditions, and may keep no secrets.
+#[test]
+fn request_is_kept_only_by_the_recording_that_holds_it() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(RecordOrder { has_secrets: true, ..order(10) });
+    let draft = |path: &str| {
+        let place = recordings.hold(path.as_bytes()).expect("a place");
+        let input = RecordedInput { target: path.to_owned(), ..RecordedInput::default() };
+        place.draft("", input, names())
+    };
+    let early = draft("/early");
+    recordings.begin(order(10));
+    let late = draft("/late");
+    early.finish(200, End::Completed);
+    late.finish(200, End::Completed);
+    assert_eq!(targets(&recordings), ["/late"]);
+    assert_eq!(recordings.state().map(|state| state.left), Some(9));
 }
 
 #[test]
 fn tap_keeps_the_start_of_a_body_and_hashes_all() {
-    let tap = ResponseTap::default();
+    let tap = ResponseTap::new(names());
     tap.add(b"nothing yet");
     assert_eq!(tap.take(), None);
-    tap.begin(200, b"A: b=c\nSet-cookie: sid=7; path=/\n", b"first");
+    tap.begin(
+        200,
+        b"A: b=c\nSet-cookie: sid=7; path=/\nX-Auth-Token: 7\n\
+          Location: /a?token=7\nlink: /a?b=7\n",
+        b"first",
+    );
     tap.add(&vec![b'x'; RECORDED_BODY_BYTES_MAX]);
     tap.complete();
     let response = tap.take().expect("a response");
@@ -117,5 +142,9 @@ fn tap_keeps_the_start_of_a_body_and_hashes_all() {
     assert_eq!(response.bytes as usize, RECORDED_BODY_BYTES_MAX + 5);
     assert!(response.is_complete && response.hash != [0; 32]);
     let head = String::from_utf8_lossy(&response.head);
-    assert_eq!(head, "A: b=c\nSet-cookie: sid=(redacted)\n");
+    assert_eq!(
+        head,
+        "A: b=c\nSet-cookie: sid=(redacted)\nX-Auth-Token: (redacted)\nLocation: (redacted)\n\
+         link: /a?b=7\n"
+    );
 }
