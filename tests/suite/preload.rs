@@ -177,6 +177,24 @@ fn preload_file_of_running_server_replaces_only_its_own_file() {
     }
 }
 
+/// A release is often served through a link, and its successor has another folder.
+#[test]
+fn paths_are_relative_to_the_folder_that_a_link_names() {
+    let app = app();
+    let folder = fs::canonicalize(app.path()).expect("the folder");
+    std::os::unix::fs::symlink(&folder, folder.join("current")).expect("a link");
+    let pipe = folder.join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().is_ok_and(|status| status.success()));
+    let output = preload(&folder, &["--output", "pipe"]);
+    let why = text(&output.stderr);
+    assert!(!output.status.success() && why.contains("is no regular file"), "{why}");
+    let output = preload(&folder, &["--output", "current/preload.php", "--times", "2"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let written = fs::read_to_string(folder.join("preload.php")).expect("the preload file");
+    assert!(written.contains("__DIR__ . '/src/App/Base.php'"), "{written}");
+    assert!(!written.contains(&format!("    '{}", folder.display())), "{written}");
+}
+
 #[test]
 fn application_without_declarations_has_nothing_to_preload() {
     let app = tempfile::tempdir().expect("a folder");

@@ -242,6 +242,10 @@ fn must_be_replaceable(output: &Path) -> Result<()> {
              file"
         );
     }
+    // A pipe would block.
+    if std::fs::metadata(output).is_ok_and(|found| !found.is_file()) {
+        bail!("`--output`: `{shown}` is no regular file\nhint: pass another file");
+    }
     let file = match std::fs::File::open(output) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

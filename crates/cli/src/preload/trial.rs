@@ -62,7 +62,9 @@ pub(super) enum Outcome {
 
 impl<'a> Trial<'a> {
     pub(super) fn new(flags: &'a [OsString], settings: &Settings, output: &'a Path) -> Self {
-        let folder = output.parent().unwrap_or(Path::new("/")).to_owned();
+        // PHP's `__DIR__` and the names of included files have no links in them.
+        let folder = output.parent().unwrap_or(Path::new("/"));
+        let folder = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let draft = folder.join(format!(".samovar-preload-{}.php", std::process::id()));
         let needs_user = effective_uid() == 0
             && settings.user.is_none()
