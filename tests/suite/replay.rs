@@ -19,7 +19,10 @@ const HANDLER: &str = r#"
     if ($path === '/count') { echo $GLOBALS['runs'] = ($GLOBALS['runs'] ?? 0) + 1; return; }
     if ($path === '/slow') { usleep(60_000); }
     if ($path === '/time') { echo "same\nnow=", hrtime(true), "\nsame"; return; }
-    if ($path === '/bytes') { echo "\xff\x00\x1b[2J", str_repeat('x', (int) $_GET['long']); return; }
+    if ($path === '/bytes') {
+        echo "\xff\x00\x1b[2J", str_repeat('x', (int) $_GET['long']);
+        return;
+    }
     if ($path === '/listen') { fgets(stream_socket_client('tcp://' . $_GET['to'])); return; }
     if ($path === '/effect') {
         $at = $_GET['at'];

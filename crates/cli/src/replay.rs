@@ -158,8 +158,8 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     let masks = masks.map(|text| {
         Mask::new(text).ok_or_else(|| {
             Early::Wrong(format!(
-                "samovar: the mask `{}` matches everything or nothing\nhint: a mask needs some text \
-                 apart from `*`, and no line end",
+                "samovar: the mask `{}` matches everything or nothing\nhint: a mask needs some \
+                 text apart from `*`, and no line end",
                 printable(text)
             ))
         })

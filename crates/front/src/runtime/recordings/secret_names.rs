@@ -35,8 +35,8 @@ impl SecretNames {
         SecretNames([Redaction::default(), own, Redaction::of_setting(words)])
     }
 
-    /// Whether values with this name are secret. A hyphen, a dot and a space count as an underscore:
-    /// PHP replaces some of them.
+    /// Whether values with this name are secret. A hyphen, a dot and a space count as an
+    /// underscore: PHP replaces some of them.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         let name = String::from_utf8_lossy(name).replace(['-', '.', ' ', '+'], "_");
         let is_part = |part: &str| PARTS.iter().any(|known| part.eq_ignore_ascii_case(known));
