@@ -177,6 +177,47 @@ fn preload_file_of_running_server_replaces_only_its_own_file() {
     }
 }
 
+/// Routes include one file or the other. PHP ends a request that declares a preloaded name again.
+#[test]
+fn names_that_two_files_declare_are_not_preloaded() {
+    let app = tempfile::tempdir().expect("a folder");
+    let index = "<?php $way = $_SERVER['REQUEST_URI'] === '/b' ? 'b' : 'a';
+        require __DIR__ . '/Always.php'; require __DIR__ . \"/impl_$way.php\";
+        require __DIR__ . \"/functions_$way.php\"; echo Impl::NAME, named();";
+    for (name, php) in [
+        ("index.php", index),
+        ("Always.php", "<?php class Always {}"),
+        ("impl_a.php", "<?php class Impl { const NAME = 'a'; }"),
+        ("impl_b.php", "<?php class Impl { const NAME = 'b'; }"),
+        ("functions_a.php", "<?php function named() { return 'a'; }"),
+        ("functions_b.php", "<?php function named() { return 'b'; }"),
+    ] {
+        fs::write(app.path().join(name), php).expect("a file");
+    }
+    let flags = ["--times", "2", "--json", "--urls", "/a", "/b"];
+    let output = preload(app.path(), &flags);
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}", text(&output.stderr)));
+    assert_eq!(names(&report, &fs::canonicalize(app.path()).expect("it")), ["/Always.php"]);
+    let server = preloaded(app.path());
+    assert_eq!([server.get("/a").text(), server.get("/b").text()], ["aa", "bb"]);
+}
+
+/// No plan knows about `eval()`.
+#[test]
+fn preload_file_that_breaks_a_request_is_not_written() {
+    let app = tempfile::tempdir().expect("a folder");
+    let index = "<?php if ($_SERVER['REQUEST_URI'] === '/b') { eval('class Impl {}'); }
+        else { require __DIR__ . '/Impl.php'; } echo 'fine';";
+    fs::write(app.path().join("index.php"), index).expect("a file");
+    fs::write(app.path().join("Impl.php"), "<?php class Impl {}").expect("a file");
+    let output = preload(app.path(), &["--times", "2", "--urls", "/a", "/b"]);
+    let why = text(&output.stderr);
+    assert!(!output.status.success() && !app.path().join("preload.php").exists(), "{why}");
+    let status = "/b fails with the changes: status 500 instead of 200; ";
+    assert!(why.contains(status) && why.contains("Cannot declare class Impl"), "{why}");
+}
+
 /// A release is often served through a link, and its successor has another folder.
 #[test]
 fn paths_are_relative_to_the_folder_that_a_link_names() {

@@ -77,7 +77,7 @@ fn own_reason(one: &Used, refused: &BTreeMap<String, String>) -> Option<String> 
     if let Some(obstacle) = &outline.obstacle {
         return Some(obstacle_text(obstacle));
     }
-    if outline.classes.is_empty() && outline.functions == 0 {
+    if outline.classes.is_empty() && outline.functions.is_empty() {
         return Some("it declares nothing".to_owned());
     }
     let is_cache = CACHES.iter().any(|folder| one.file.contains(folder));
@@ -102,15 +102,24 @@ fn obstacle_text(obstacle: &Obstacle) -> String {
     }
 }
 
-/// Returns the file of each class. Of several files that declare a class, only the first one stays.
+/// Returns the file of each class. Several files that declare a class or a function are left out:
+/// requests include one or the other, and PHP ends a request that declares a preloaded name again.
 fn owners<'a>(used: &'a [Used], reasons: &mut [Option<String>]) -> HashMap<&'a str, usize> {
     let mut owners: HashMap<&str, usize> = HashMap::new();
+    let mut functions: HashMap<&str, usize> = HashMap::new();
     for (at, one) in used.iter().enumerate() {
-        for class in one.outline.iter().flat_map(|outline| &outline.classes) {
-            let first = *owners.entry(&class.name).or_insert(at);
-            if first != at && reasons[at].is_none() {
-                reasons[at] =
-                    Some(format!("`{}` is also declared by {}", class.name, used[first].file));
+        let Ok(outline) = &one.outline else { continue };
+        let classes = outline.classes.iter().map(|class| (&*class.name, true));
+        let names = classes.chain(outline.functions.iter().map(|name| (&**name, false)));
+        for (name, is_class) in names {
+            let known = if is_class { &mut owners } else { &mut functions };
+            let first = *known.entry(name).or_insert(at);
+            if first == at {
+                continue;
+            }
+            for (of, other) in [(at, first), (first, at)] {
+                let reason = || format!("`{name}` is also declared by {}", used[other].file);
+                reasons[of].get_or_insert_with(reason);
             }
         }
     }
@@ -234,12 +243,15 @@ mod tests {
             used("/D.php", 1.0, "class D {}"),
             used("/d.php", 1.0, "class d {}"),
             used("/var/cache/prod/E.php", 1.0, "class E {}"),
+            used("/E.php", 1.0, "class e2 {} function f() {}"),
+            used("/g.php", 0.1, "namespace N; function g() {}"),
+            used("/G.php", 0.1, "namespace N; function G() {} class_alias('A', 'B');"),
             used("phar:///x.phar/F.php", 1.0, "class F {}"),
             used("/empty.php", 1.0, ""),
         ];
         let refused = BTreeMap::from([("/C.php".to_owned(), "a warning".to_owned())]);
         let plan = plan(&all, 0.5, &refused);
-        assert_eq!(files(&plan), ["/D.php"]);
+        assert_eq!(files(&plan), ["/E.php"]);
         let reason = |file: &str| {
             let found = plan.left_out.iter().find(|out| out.file == file);
             found.map(|out| &*out.reason).unwrap_or_default()
@@ -248,6 +260,8 @@ mod tests {
         assert_eq!(reason("/B.php"), "it needs `c` of /C.php, which is left out");
         assert_eq!(reason("/C.php"), "a warning");
         assert_eq!(reason("/d.php"), "`d` is also declared by /D.php");
+        assert_eq!(reason("/D.php"), "`d` is also declared by /d.php");
+        assert_eq!(reason("/g.php"), "`n\\g` is also declared by /G.php");
         assert!(reason("/var/cache/prod/E.php").contains("part of a cache"));
         assert!(reason("phar:///x.phar/F.php").contains("no file"));
         assert_eq!(reason("/empty.php"), "it declares nothing");

@@ -17,8 +17,9 @@ use samovar_server::companion;
 use samovar_supervisor::identity::effective_uid;
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::{OpenOptions, Permissions};
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ const REQUESTS_MIN: usize = 40;
 const WARM_UP: usize = 20;
 /// Timeout for the first figures about opcache.
 const FIGURES_LIMIT: Duration = Duration::from_secs(10);
+/// Smallest status of a failure.
+const STATUS_FAILED: u16 = 500;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const PRELOAD: &str = "opcache.preload";
 const PRELOAD_USER: &str = "opcache.preload_user";
@@ -133,6 +136,7 @@ impl<'a> Trial<'a> {
             wait_for_boot(server)?;
             requests(server, targets, WARM_UP)?;
         }
+        same_statuses(&before, after, targets)?;
         let mut rounds = Vec::new();
         for round in 0..rounds_max {
             let (done, of) = (u64::from(round), u64::from(rounds_max));
@@ -162,6 +166,8 @@ impl<'a> Trial<'a> {
             _ => {}
         }
         let mut file = OpenOptions::new().write(true).create_new(true).open(&self.draft)?;
+        // The server may read it as another user, and it contains only paths.
+        file.set_permissions(Permissions::from_mode(0o644))?;
         file.write_all(text.as_bytes())
     }
 
@@ -173,6 +179,28 @@ impl<'a> Trial<'a> {
         };
         write().with_context(|| format!("cannot write `{}`", self.output.display()))
     }
+}
+
+/// Fails if a URL has a server error only with the changes.
+fn same_statuses(before: &Server, after: &Server, targets: &[Target]) -> Result<()> {
+    for target in targets {
+        let status = |server: &Server| {
+            let response = Visitor::default().get(server.address(), target);
+            response.map_or(0, |response| response.status)
+        };
+        let (old, new) = (status(before), status(after));
+        let is_failure = |status| status == 0 || status >= STATUS_FAILED;
+        if is_failure(new) && !is_failure(old) {
+            let log = after.log();
+            let message = log.iter().rev().find(|line| line.contains("PHP Fatal error:"));
+            bail!(
+                "{target} fails with the changes: status {new} instead of {old}{}\nhint: pass a larger --share, or \
+                 more URLs",
+                message.map_or_else(String::new, |line| format!("; {line}"))
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Waits until an application whose checkpoint is found by a request is booted, and no worker of

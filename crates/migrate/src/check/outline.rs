@@ -20,8 +20,8 @@ const NAME_BYTES_MAX: usize = 100;
 pub struct Outline {
     /// Classes, interfaces, traits and enums outside of conditions.
     pub classes: Vec<Declared>,
-    /// Number of functions outside of conditions.
-    pub functions: usize,
+    /// Functions outside of conditions: full names in lower case.
+    pub functions: Vec<String>,
     /// The first statement that is no declaration.
     pub obstacle: Option<Obstacle>,
 }
@@ -134,7 +134,10 @@ impl Walk<'_, '_> {
             Statement::Enum(it) => {
                 self.declare(&it.name, None, it.implements.as_ref(), it.members.as_slice());
             }
-            Statement::Function(_) => self.outline.functions += 1,
+            Statement::Function(it) => {
+                let own = String::from_utf8_lossy(it.name.value).to_ascii_lowercase();
+                self.outline.functions.push(self.names.declared(&own));
+            }
             Statement::Declare(declare) => match &declare.body {
                 DeclareBody::Statement(body) => self.statement(body, depth + 1),
                 DeclareBody::ColonDelimited(body) => self.statements(&body.statements, depth + 1),
@@ -241,7 +244,7 @@ mod tests {
               function f() { if (1) { class Inner {} } }\n",
         );
         assert_eq!(found.obstacle, None);
-        assert_eq!(found.functions, 1);
+        assert_eq!(found.functions, ["app\\m\\f"]);
         let all: Vec<_> =
             found.classes.iter().map(|c| (&*c.name, c.line, c.needs.join(" "))).collect();
         assert_eq!(
