@@ -216,7 +216,7 @@ impl Run for Replay {
             let mut all = serde_json::to_value(&response)?;
             all["same"] = compared.is_same().into();
             all["differences"] = compared.lines().into();
-            terminal::print(&format!("{all}\n"))?;
+            terminal::print(&format!("{}\n", samovar_log::printable_json(all.to_string())))?;
         } else if self.body.as_deref() != Some(Path::new("-")) {
             let costs = costs.filter(|_| self.output.is_none());
             terminal::print(&text(&response, &compared, costs.as_ref()))?;

@@ -5,7 +5,9 @@ use super::lazy::is_askable;
 use super::report::{Kind, Report, ReportKind};
 use super::warmup_cover;
 use crate::fields;
+use samovar_insight::Redaction;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// Maximum number of routes; requests of further routes are counted as one route.
@@ -138,6 +140,15 @@ pub(super) struct Inclusions {
     routes: HashMap<String, Route>,
 }
 
+/// Returns the name of a file. A URL loses its query and password, and a `data:` URL its content:
+/// they may be secret, and differ in each request.
+fn without_data(name: &str) -> Cow<'_, str> {
+    if name.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
+        return name.split(',').next().unwrap_or_default().into();
+    }
+    if name.contains("://") { Redaction::default().text(name) } else { name.into() }
+}
+
 fn positive(ns: i64) -> u64 {
     u64::try_from(ns).unwrap_or(0)
 }
@@ -202,7 +213,8 @@ impl Inclusions {
             return None;
         }
         let class = report.class_of(at).unwrap_or_default();
-        if let Some(number) = self.at.get(&load.name) {
+        let name = without_data(&load.name);
+        if let Some(number) = self.at.get(&*name) {
             let known = &mut self.files[*number as usize];
             if known.class.is_empty() {
                 class.clone_into(&mut known.class);
@@ -219,8 +231,8 @@ impl Inclusions {
         } else {
             format!("{}:{}", load.place, load.line)
         };
-        self.files.push(Known { file: load.name.clone(), class: class.to_owned(), place });
-        self.at.insert(load.name.clone(), number);
+        self.files.push(Known { file: name.to_string(), class: class.to_owned(), place });
+        self.at.insert(name.into_owned(), number);
         Some(number)
     }
 
@@ -359,6 +371,22 @@ mod tests {
         assert_eq!(names, ["/i.php", "/boot.php", "/B.php"]);
         let shared = told.shared.expect("two routes");
         assert_eq!((&*shared.candidates[0].file, shared.candidates[0].files), ("/boot.php", 2));
+    }
+
+    #[test]
+    fn names_of_urls_have_no_secrets() {
+        for (name, expected) in [
+            ("/srv/a?token=1.php", "/srv/a?token=1.php"),
+            ("phar:///srv/a.phar/b.php", "phar:///srv/a.phar/b.php"),
+            ("data:text/plain,<?php $a = 't0ps';", "data:text/plain"),
+            ("DATA:text/plain;base64,dDBwcw==", "DATA:text/plain;base64"),
+            (
+                "https://kim:t0ps@a.example/b.php?token=t0ps",
+                "https://(redacted)@a.example/b.php?(redacted)",
+            ),
+        ] {
+            assert_eq!(without_data(name), expected);
+        }
     }
 
     #[test]
