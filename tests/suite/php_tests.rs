@@ -1,6 +1,7 @@
 //! `samovar test`: results of a suite in forks are those of `phpunit`, except for state that tests
 //! leak; crashes, hangs, reruns, and the quarantine.
 
+mod dependencies;
 mod fixtures;
 mod frameworks;
 
@@ -337,6 +338,10 @@ fn run_that_cannot_start_names_the_reason() {
         assert!(run.text.contains(word), "{word}: {}", run.text);
     };
     check(&[], &[], "no tests found");
+    let test = class("ATest", &[("testGood", "self::assertTrue(true);")]);
+    std::fs::write(project.path("tests/ATest.php"), test).expect("our folder");
+    check(&[], &["--filter", "nothing"], "no test has run\nhint: ");
+    check(&[], &["--group", "nothing"], "no test has run\nhint: ");
     check(&[], &["--bootstrap", "missing.php"], "did not list its tests");
     check(&[], &["--list-tests"], "`--list-tests` cannot be used");
     check(&["--boot", "missing.php"], &[], "there is no such file");
@@ -345,6 +350,47 @@ fn run_that_cannot_start_names_the_reason() {
     std::fs::write(project.path("broken.php"), "<?php throw new Error('broken boot');")
         .expect("our folder");
     check(&[], &["--bootstrap", "broken.php"], "broken boot");
+}
+
+#[test]
+fn suite_without_a_configuration_runs_with_options_and_shuffled() {
+    let project = Project::new(&[
+        ("tests/ATest.php", &class("ATest", &[("testGood", "self::assertTrue(true);")])),
+        ("tests/BTest.php", &class("BTest", &[("testGood", "self::assertTrue(true);")])),
+    ]);
+    std::fs::remove_file(project.path("phpunit.xml")).expect("our folder");
+    for (flags, options, counts) in [
+        (&[][..], &["tests"][..], "Tests: 2, Assertions: 2."),
+        (&[], &["--filter", "B", "tests"], "Tests: 1, Assertions: 1."),
+        (&["--by", "test"], &["--filter=B", "--no-configuration", "tests"], "Tests: 1, "),
+        (&["--shuffle"], &["--group", "default", "tests"], "Tests: 2, Assertions: 2."),
+    ] {
+        let run = project.test_with(flags, options);
+        assert_eq!(run.status, 0, "{flags:?} {options:?}: {}", run.text);
+        assert!(run.text.contains(counts), "{flags:?} {options:?}: {}", run.text);
+    }
+}
+
+#[test]
+fn boot_and_list_that_hang_are_killed() {
+    let good = class("ATest", &[("testGood", "self::assertTrue(true);")]);
+    let hang = "<?php while (true) { sleep(1); }";
+    let provider = "<?php final class ATest extends PHPUnit\\Framework\\TestCase
+        {
+            public function data(): array { while (true) { sleep(1); } }
+            /** @dataProvider data */
+            public function testData(): void {}
+        }";
+    for (files, word) in [
+        ([("tests/bootstrap.php", hang), ("tests/ATest.php", &good)], "s to boot the tests"),
+        ([("tests/bootstrap.php", "<?php"), ("tests/ATest.php", provider)], "s to list the tests"),
+        ([("tests/bootstrap.php", "<?php"), ("tests/ATest.php", hang)], "s to list the tests"),
+    ] {
+        let run = Project::new(&files).test(&["--time-limit", "1s"]);
+        assert_eq!(run.status, 2, "{}", run.text);
+        assert!(run.text.contains(&format!("PHP took more than 1 {word}")), "{}", run.text);
+        assert!(run.text.contains("\nhint: mend the "), "{}", run.text);
+    }
 }
 
 #[test]

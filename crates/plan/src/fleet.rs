@@ -2,10 +2,13 @@
 
 use crate::machine::{Machine, SpeedupSource};
 use crate::problem::Problem;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use toml_edit::{Document, Item, Table};
 
 /// Maximum number of machines.
 const MACHINES_MAX: usize = 1_000;
+/// Maximum length of a host name, bytes (RFC 1035).
+const HOST_BYTES_MAX: usize = 253;
 /// Keys of a machine.
 const KEYS: [&str; 16] = [
     "name",
@@ -72,6 +75,15 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<(Machine, Source)>, Problem> 
                 let message = format!("two machines have the name `{}`", machine.0.name);
                 return Err(Problem::new(message, "give each machine its own name").at(name, line));
             }
+            let own = machine.0.address.as_deref().and_then(endpoint);
+            let address = |(known, _): &&(Machine, Source)| {
+                known.address.as_deref().and_then(endpoint) == own
+            };
+            if let (Some(_), Some((known, _))) = (&own, found.iter().find(address)) {
+                let (a, b) = (&known.name, &machine.0.name);
+                let message = format!("the machines `{a}` and `{b}` have the same address");
+                return Err(reader.problem("address", message, "give each machine its own"));
+            }
             if found.len() == MACHINES_MAX {
                 let message = format!("more than {MACHINES_MAX} machines");
                 return Err(Problem::new(message, "split the file").at(name, line));
@@ -84,6 +96,31 @@ pub fn parse(name: &str, text: &str) -> Result<Vec<(Machine, Source)>, Problem> 
         return Err(Problem::new("the file names no machines", hint).at(name, 0));
     }
     Ok(found)
+}
+
+/// Host and port of an address, as in configurations of load balancers, in the form in which equal
+/// ones are the same text.
+fn endpoint(address: &str) -> Option<(String, u16)> {
+    let (host, port) = address.rsplit_once(':')?;
+    let is_number = port.len() <= 5 && port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|port| is_number && *port > 0)?;
+    if let Some(host) = host.strip_prefix('[') {
+        let host: Ipv6Addr = host.strip_suffix(']')?.parse().ok()?;
+        return Some((host.to_string(), port));
+    }
+    let is_label = |label: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+        !label.is_empty() && label.bytes().all(is_plain)
+    };
+    if host.len() > HOST_BYTES_MAX || !host.split('.').all(is_label) {
+        return None;
+    }
+    // A name that ends in a number is an IPv4 address, or a mistake.
+    let last = host.rsplit('.').next()?;
+    if last.bytes().all(|byte| byte.is_ascii_digit()) {
+        host.parse::<Ipv4Addr>().ok()?;
+    }
+    Some((host.to_ascii_lowercase(), port))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -151,13 +188,9 @@ impl Reader<'_> {
         Ok((machine, self.source()?))
     }
 
-    /// Host and port, as in configurations of load balancers.
     fn address(&self) -> Result<Option<String>, Problem> {
         let Some(address) = self.string("address")? else { return Ok(None) };
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:[]".contains(c);
-        let (host, port) = address.rsplit_once(':').unwrap_or((&address, ""));
-        let is_host = !host.is_empty() && (!host.contains(':') || host.starts_with('['));
-        if !is_host || !host.chars().all(is_plain) || port.parse::<u16>().is_err() {
+        if endpoint(&address).is_none() {
             let hint = "write host and port, such as `10.0.0.1:8080` or `[fd00::1]:8080`";
             return Err(self.problem("address", format!("`{address}` is no address"), hint));
         }
@@ -211,6 +244,41 @@ mod tests {
     }
 
     #[test]
+    fn addresses_have_a_host_and_a_port() {
+        for (address, expected) in [
+            ("10.0.0.1:8080", Some(("10.0.0.1", 8080))),
+            ("Web-1.example.com:80", Some(("web-1.example.com", 80))),
+            ("web_1:65535", Some(("web_1", 65535))),
+            ("[fd00:0::1]:80", Some(("fd00::1", 80))),
+            ("10.0.0.1", None),
+            ("10.0.0.1:", None),
+            ("10.0.0.1:0", None),
+            ("10.0.0.1:+80", None),
+            ("10.0.0.1:65536", None),
+            ("10.0.0.1:000080", None),
+            ("10.0.0.300:80", None),
+            ("1:80", None),
+            (":80", None),
+            (".:80", None),
+            ("a..b:80", None),
+            ("[]:80", None),
+            ("a]:80", None),
+            ("[a:80", None),
+            ("[fd00::1:80", None),
+            ("[zz::1]:80", None),
+            ("[10.0.0.1]:80", None),
+            ("[fe80::1%eth0]:80", None),
+            ("fd00::1:80", None),
+            ("a b:80", None),
+            ("é:80", None),
+        ] {
+            let found = endpoint(address);
+            let found = found.as_ref().map(|(host, port)| (host.as_str(), *port));
+            assert_eq!(found, expected, "{address}");
+        }
+    }
+
+    #[test]
     fn wrong_files_are_errors_with_line_and_hint() {
         for (text, expected) in [
             ("", "f: the file names no machines"),
@@ -238,6 +306,11 @@ mod tests {
                 "[[machine]]\nname = \"a\"\ncores = 1\ncsv = \"s\"\n[[machine]]\nname = \"a\"\n\
                  cores = 1\ncsv = \"s\"\n",
                 "f:5: two machines have the name `a`",
+            ),
+            (
+                "[[machine]]\nname = \"a\"\ncores = 1\ncsv = \"s\"\naddress = \"A:80\"\n\
+                 [[machine]]\nname = \"b\"\ncores = 1\ncsv = \"s\"\naddress = \"a:080\"\n",
+                "f:10: the machines `a` and `b` have the same address",
             ),
         ] {
             let error = parse("f", text).expect_err(text).to_string();

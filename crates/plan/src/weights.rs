@@ -3,6 +3,7 @@
 use crate::plan::{MachinePlan, Plan};
 use crate::problem::Problem;
 use crate::text::rate;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Weight of the machine with the highest capacity. All three load balancers accept it.
@@ -51,8 +52,11 @@ pub fn weights(plan: &Plan, balancer: Balancer) -> Result<String, Problem> {
             return Err(Problem::new(format!("the machine `{name}` has no capacity"), hint));
         }
         let weight = (WEIGHT_MAX * machine.capacity / highest).round().max(1.0) as u32;
-        rows.push(Row { machine, address, weight });
+        rows.push(Row { machine, address, weight, name: String::new() });
     }
+    let names = rows.iter().map(|row| row.machine.machine.name.as_str()).collect::<Vec<_>>();
+    let names = distinct(&names);
+    rows.iter_mut().zip(names).for_each(|(row, name)| row.name = name);
     Ok(match balancer {
         Balancer::Nginx => nginx(&rows),
         Balancer::Haproxy => haproxy(&rows),
@@ -64,18 +68,35 @@ struct Row<'a> {
     machine: &'a MachinePlan,
     address: &'a str,
     weight: u32,
+    /// Name with the characters that all three languages accept.
+    name: String,
 }
 
 impl Row<'_> {
-    /// Name with the characters that all three languages accept.
-    fn name(&self) -> String {
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
-        self.machine.machine.name.chars().map(plain).collect()
-    }
-
     fn comment(&self) -> String {
-        format!("{}: {} requests/s", self.name(), rate(self.machine.capacity))
+        format!("{}: {} requests/s", self.name, rate(self.machine.capacity))
     }
+}
+
+/// Replaces the characters that not all three languages accept. The names stay distinct: HAProxy
+/// refuses two servers of one name.
+fn distinct(names: &[&str]) -> Vec<String> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let plain = |name: &str| name.chars().map(plain).collect::<String>();
+    // A name that needs no change keeps its form.
+    let mut used: BTreeSet<String> =
+        names.iter().filter(|name| plain(name) == **name).map(|name| (*name).to_owned()).collect();
+    let own = |name: &&str| {
+        let base = plain(name);
+        if base == **name {
+            return base;
+        }
+        let numbered = (2..).map(|n| format!("{base}-{n}"));
+        let mut candidates = std::iter::once(base.clone()).chain(numbered);
+        // There are fewer names than numbers.
+        candidates.find(|name| used.insert(name.clone())).unwrap_or(base)
+    };
+    names.iter().map(own).collect()
 }
 
 // Writing to a string cannot fail.
@@ -92,7 +113,7 @@ fn haproxy(rows: &[Row]) -> String {
     let mut out = format!("backend {NAME}\n    balance roundrobin\n");
     for row in rows {
         let Row { address, weight, .. } = row;
-        let (name, comment) = (row.name(), row.comment());
+        let (name, comment) = (&row.name, row.comment());
         let _ = writeln!(out, "    server {name} {address} weight {weight}  # {comment}");
     }
     out
@@ -112,4 +133,20 @@ fn envoy(rows: &[Row]) -> String {
         );
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_stay_distinct() {
+        for (names, expected) in [
+            (&["a b", "a_b", "a/b"][..], &["a_b-2", "a_b", "a_b-3"][..]),
+            (&["a b", "a/b", "a_b-2"], &["a_b", "a_b-3", "a_b-2"]),
+            (&["é", "ü", "web1"], &["_", "_-2", "web1"]),
+        ] {
+            assert_eq!(distinct(names), expected);
+        }
+    }
 }

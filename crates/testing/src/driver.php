@@ -19,6 +19,12 @@ final class Driver
         '{^(PHPUnit|SebastianBergmann|PharIo|DeepCopy|TheSeer|Pest|Doctrine\\\\Instantiator)\\\\}';
     /** Namespace of the classes that Pest generates for files. */
     private const PEST = 'P\\';
+    /** Bytes that are not UTF-8, and the two characters of it that XML does not have. */
+    private const NO_UTF8 = '/\xEF\xBF[\xBE\xBF]'
+        . '|(?:[\xC2-\xDF]|\xE0(?=[\xA0-\xBF])[\x80-\xBF]|\xED(?=[\x80-\x9F])[\x80-\xBF]'
+        . '|[\xE1-\xEC\xEE\xEF][\x80-\xBF]|\xF0(?=[\x90-\xBF])[\x80-\xBF]{2}'
+        . '|[\xF1-\xF3][\x80-\xBF]{2}|\xF4(?=[\x80-\x8F])[\x80-\xBF]{2})[\x80-\xBF](*SKIP)(*F)'
+        . '|[\x80-\xFF]/';
     /** Limit of the list of classes that later forks find loaded. */
     private const CLASSES_MAX = 20000;
 
@@ -259,12 +265,15 @@ final class Driver
     public static function listUnits(array $order): void
     {
         $document = new \DOMDocument();
-        // The framework writes names of data sets as they are; XML has no control characters.
+        // The framework writes names of data sets as they are. XML has no control characters, and
+        // no bytes that are not UTF-8.
         $text = is_file($order['list']) ? (string) file_get_contents($order['list']) : '';
+        $text = (string) preg_replace(self::NO_UTF8, '?', $text);
         $text = preg_replace('/[\x00-\x08\x0B\x0C\x0E-\x1F]/', '?', $text);
         if ($text === '' || !@$document->loadXML((string) $text, LIBXML_PARSEHUGE)) {
             return;
         }
+        $filter = new Filter($order['filter'] ?? '');
         $units = [];
         foreach ((new \DOMXPath($document))->query('//*') as $node) {
             if (in_array($node->localName, ['testCaseClass', 'testClass'], true)) {
@@ -272,12 +281,14 @@ final class Driver
                 $file = self::fileOf($class);
                 if ($file !== null) {
                     $known = $units[$class]['methods'] ?? [];
-                    $methods = self::methodsOf($node);
+                    $methods = self::methodsOf($node, $class, $filter);
+                    $all = array_values(array_unique([...$known, ...$methods]));
                     $units[$class] = [
                         'class' => $class,
                         'file' => $file,
-                        'methods' => array_values(array_unique([...$known, ...$methods])),
+                        'methods' => $all,
                         'tests' => count($methods) + ($units[$class]['tests'] ?? 0),
+                        'depends' => (object) self::dependencies($class, $all),
                     ];
                 }
             } elseif (in_array($node->localName, ['phptFile', 'phpt'], true)) {
@@ -294,6 +305,61 @@ final class Driver
             }
         }
         self::write($order['units'], ['units' => array_values($units)]);
+    }
+
+    /**
+     * Returns the tests that the methods of a class depend on.
+     *
+     * @param list<string> $methods
+     *
+     * @return array<string, list<string>>
+     */
+    private static function dependencies(string $class, array $methods): array
+    {
+        $all = [];
+        $reflection = new \ReflectionClass($class);
+        $ofClass = self::dependenciesOf($reflection, $class);
+        foreach ($methods as $name) {
+            $method = $reflection->hasMethod($name) ? $reflection->getMethod($name) : null;
+            $own = $method === null ? [] : self::dependenciesOf($method, $class);
+            if ($ofClass !== [] || $own !== []) {
+                $all[$name] = [...$ofClass, ...$own];
+            }
+        }
+        return $all;
+    }
+
+    /**
+     * Reads the annotation `@depends` and the attributes `Depends…` of PHPUnit 10 and later.
+     *
+     * @param \ReflectionClass<object>|\ReflectionMethod $of
+     *
+     * @return list<string>
+     */
+    private static function dependenciesOf($of, string $class): array
+    {
+        $targets = [];
+        $option = '(?:!?(?:clone|shallowClone)[ \t]+)?';
+        $pattern = "/@depends[ \\t]+$option(\\S+?)[ \\t]*(?:\\*+\\/)?[ \\t]*\\r?$/m";
+        preg_match_all($pattern, (string) $of->getDocComment(), $found);
+        foreach ($found[1] as $target) {
+            $targets[] = strpos($target, '::') === false ? "$class::$target" : $target;
+        }
+        $attributes = method_exists($of, 'getAttributes') ? $of->getAttributes() : [];
+        foreach ($attributes as $attribute) {
+            $pattern = '/^PHPUnit\\\\Framework\\\\Attributes\\\\Depends(External|OnClass)?/';
+            if (preg_match($pattern, $attribute->getName(), $kind) !== 1) {
+                continue;
+            }
+            $words = array_values($attribute->getArguments());
+            $words = array_map(static fn($word): string => ltrim((string) $word, '\\'), $words);
+            if (($kind[1] ?? '') === 'External' && isset($words[1])) {
+                $targets[] = "$words[0]::$words[1]";
+            } elseif (isset($words[0])) {
+                $targets[] = ($kind[1] ?? '') === '' ? "$class::$words[0]" : "$words[0]::class";
+            }
+        }
+        return $targets;
     }
 
     private static function isTestOfProject(string $class): bool
@@ -324,21 +390,25 @@ final class Driver
         return $reflection->getFileName() ?: null;
     }
 
-    /** @return list<string> */
-    private static function methodsOf(\DOMElement $class): array
+    /** @return list<string> The methods of all data sets that the filter accepts. */
+    private static function methodsOf(\DOMElement $node, string $class, Filter $filter): array
     {
         $methods = [];
-        foreach ($class->childNodes as $node) {
-            if (in_array($node->localName, ['testCaseMethod', 'testMethod'], true)) {
-                $methods[] = $node->getAttribute('name');
+        foreach ($node->childNodes as $test) {
+            if (in_array($test->localName, ['testCaseMethod', 'testMethod'], true)) {
+                $method = $test->getAttribute('name');
+                $set = preg_replace('/^\s*with data set /', '', $test->getAttribute('dataSet'));
+                if ($filter->accepts("$class::$method", (string) $set)) {
+                    $methods[] = $method;
+                }
             }
         }
         return $methods;
     }
 
     /**
-     * Writes a copy of phpunit.xml whose only test suite is one file. So the framework finds all
-     * test classes of the file, as it does for a folder.
+     * Writes a copy of phpunit.xml whose only test suite consists of a unit's files. So the
+     * framework finds all test classes of the files, as it does for a folder.
      *
      * @param array<string, mixed> $order
      */
@@ -354,7 +424,8 @@ final class Driver
         $folder = $isGiven ? dirname((string) $from) : '';
         $query = new \DOMXPath($document);
         if ($isGiven) {
-            foreach ($query->query('//@bootstrap | //@cacheDirectory | //@cacheResultFile') as $path) {
+            $paths = '//@bootstrap | //@cacheDirectory | //@cacheResultFile';
+            foreach ($query->query($paths) as $path) {
                 $path->value = htmlspecialchars(self::absolute($path->value, $folder));
             }
             foreach ($query->query('//directory | //file | //includePath') as $node) {
@@ -374,7 +445,9 @@ final class Driver
         }
         $suite = $document->createElement('testsuite');
         $suite->setAttribute('name', $order['name']);
-        $suite->appendChild($document->createElement('file'))->textContent = $order['file'];
+        foreach ($order['files'] as $file) {
+            $suite->appendChild($document->createElement('file'))->textContent = $file;
+        }
         $root->appendChild($document->createElement('testsuites'))->appendChild($suite);
         $document->save($order['to']);
     }
@@ -385,6 +458,46 @@ final class Driver
         $flags = JSON_THROW_ON_ERROR | JSON_INVALID_UTF8_SUBSTITUTE;
         file_put_contents("$file.new", json_encode($value, $flags));
         rename("$file.new", $file);
+    }
+}
+
+/** The option `--filter`, as PHPUnit reads it. */
+final class Filter
+{
+    private string $pattern;
+    private int $min = 0;
+    private int $max = PHP_INT_MAX;
+
+    public function __construct(string $filter)
+    {
+        if ($filter !== '' && @preg_match($filter, '') === false) {
+            $name = '.*with data set ';
+            if (preg_match('/^(.*?)#(\d+)(?:-(\d+))?$/', $filter, $parts)) {
+                $isRange = isset($parts[3]) && $parts[2] < $parts[3];
+                if ($isRange) {
+                    [$this->min, $this->max] = [(int) $parts[2], (int) $parts[3]];
+                }
+                $filter = $parts[1] . $name . '#' . ($isRange ? '(\d+)' : $parts[2]) . '$';
+            } elseif (preg_match('/^(.*?)@(.+)$/', $filter, $parts)) {
+                $filter = $parts[1] . $name . '"' . $parts[2] . '"$';
+            }
+            $filter = '/' . str_replace('/', '\\/', $filter) . '/i';
+        }
+        $this->pattern = $filter;
+    }
+
+    public function accepts(string $test, string $set): bool
+    {
+        // A name whose characters the list cannot contain is not known.
+        if ($this->pattern === '' || strpbrk($set, '?') !== false) {
+            return true;
+        }
+        $name = $set === '' ? $test : "$test with data set $set";
+        $isFound = @preg_match($this->pattern, $name, $found) === 1;
+        if (!$isFound || $this->max === PHP_INT_MAX) {
+            return $isFound;
+        }
+        return end($found) >= $this->min && end($found) <= $this->max;
     }
 }
 

@@ -6,17 +6,17 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+/// Kind of the fault of a test without a result.
+pub(crate) const CRASH: &str = "Samovar\\Crash";
+
 /// The result of a unit whose process left none.
 pub(crate) fn crashed(unit: &Unit, why: &str, output: &str, time: Duration) -> Case {
     let class = unit.class.as_deref().unwrap_or(&unit.name);
-    let name = match unit.methods.as_slice() {
-        [one] => one.as_str(),
-        _ => "",
-    };
+    let name = unit.method.as_deref().unwrap_or_default();
     let output = if output.is_empty() { String::new() } else { format!("\nIts output:\n{output}") };
     Case {
-        file: unit.file.display().to_string(),
-        kind: "Samovar\\Crash".to_owned(),
+        file: unit.files.first().map(|file| file.display().to_string()).unwrap_or_default(),
+        kind: CRASH.to_owned(),
         text: format!("The test has no result: {why}.{output}"),
         seconds: time.as_secs_f64(),
         ..Case::new(class, name, Verdict::Errored)

@@ -127,6 +127,32 @@ pub struct Framework {
     pub stops_early: bool,
 }
 
+/// Arguments for the framework. Its options can be extended until the command is complete: a later
+/// option replaces an earlier one, and paths are the last words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Arguments {
+    /// The configuration file; `None`: the framework reads none.
+    pub(crate) configuration: Option<PathBuf>,
+    pub(crate) options: Vec<String>,
+    pub(crate) paths: Vec<String>,
+}
+
+impl Arguments {
+    /// Adds an option with its value.
+    pub(crate) fn option(&mut self, name: &str, value: &str) {
+        self.options.extend([name.to_owned(), value.to_owned()]);
+    }
+
+    /// Returns the words of the command.
+    pub(crate) fn words(self) -> Vec<String> {
+        let configuration = match self.configuration {
+            Some(file) => vec!["--configuration".to_owned(), file.to_string_lossy().into_owned()],
+            None => vec!["--no-configuration".to_owned()],
+        };
+        [configuration, self.options, self.paths].concat()
+    }
+}
+
 /// Returns the command without which none was typed.
 #[must_use]
 pub fn default_command() -> Vec<String> {
@@ -181,10 +207,7 @@ impl Framework {
                     framework.options.extend(typed());
                 }
                 "--log-junit" => framework.log_junit = Some(file()),
-                "--filter" => {
-                    framework.filter.clone_from(&value);
-                    framework.options.extend(typed());
-                }
+                "--filter" => framework.filter.clone_from(&value),
                 "--stop-on-failure" | "--stop-on-error" | "--stop-on-defect" => {
                     framework.stops_early = true;
                     framework.options.extend(typed());
@@ -211,47 +234,32 @@ impl Framework {
 
     /// Returns the arguments that make the framework write the list of its tests.
     #[must_use]
-    pub(crate) fn list(&self, to: &Path) -> Vec<String> {
-        let mut words = self.configured(None);
+    pub(crate) fn list(&self, to: &Path) -> Arguments {
+        let mut arguments = self.arguments();
         // PHPUnit 9 refuses a filter together with a list. Units get the filter.
-        let mut options = self.options.iter();
-        while let Some(word) = options.next() {
-            if word == "--filter" {
-                options.next();
-            } else if !word.starts_with("--filter=") {
-                words.push(word.clone());
-            }
-        }
-        words.extend(["--list-tests-xml".to_owned(), to.to_string_lossy().into_owned()]);
-        words.extend(self.selection.iter().cloned());
-        words
+        arguments.option("--list-tests-xml", &to.to_string_lossy());
+        arguments.paths.clone_from(&self.selection);
+        arguments
     }
 
-    /// Returns the arguments that run one unit: a configuration of its own, a filter, or a file.
+    /// Returns the arguments that run one unit, without its configuration, filter and file.
     #[must_use]
-    pub(crate) fn unit(
-        &self,
-        configuration: Option<&Path>,
-        filter: Option<&str>,
-        file: Option<&Path>,
-    ) -> Vec<String> {
-        let mut words = self.configured(configuration);
-        words.extend(self.options.iter().cloned());
-        words.push("--do-not-cache-result".to_owned());
+    pub(crate) fn unit(&self) -> Arguments {
+        let mut arguments = self.arguments();
+        arguments.options.push("--do-not-cache-result".to_owned());
         // Each unit would replace the files that the configuration names.
-        words.push("--no-logging".to_owned());
+        arguments.options.push("--no-logging".to_owned());
         if !self.coverage.is_wanted() {
-            words.push("--no-coverage".to_owned());
+            arguments.options.push("--no-coverage".to_owned());
         }
-        words.extend(filter.map(|filter| format!("--filter={filter}")));
-        words.extend(file.map(|file| file.to_string_lossy().into_owned()));
-        words
+        arguments
     }
 
-    fn configured(&self, own: Option<&Path>) -> Vec<String> {
-        match own.or(self.configuration.as_deref()) {
-            Some(file) => vec!["--configuration".to_owned(), file.to_string_lossy().into_owned()],
-            None => vec!["--no-configuration".to_owned()],
+    fn arguments(&self) -> Arguments {
+        Arguments {
+            configuration: self.configuration.clone(),
+            options: self.options.clone(),
+            paths: Vec::new(),
         }
     }
 
@@ -284,11 +292,23 @@ fn find(program: &str, folder: &Path, path: &std::ffi::OsStr) -> Result<PathBuf>
         own.into_iter().chain(others.map(|folder| folder.join(program))).collect()
     };
     let Some(file) = candidates.into_iter().find(|file| file.is_file()) else {
+        if folder.join(program).is_dir() {
+            bail!(
+                "`{program}` is a folder, and not the command of a test framework\nhint: put the \
+                 command before it: samovar test -- phpunit {program}"
+            );
+        }
         bail!(
             "cannot find `{program}`\nhint: install it with `composer require --dev \
              phpunit/phpunit`, or name its script: samovar test -- path/to/phpunit"
         );
     };
+    if file.extension().is_some_and(|name| name == "php") && is_test(&file) {
+        bail!(
+            "`{program}` is a file with tests, and not the command of a test framework\nhint: put \
+             the command before it: samovar test -- phpunit {program}"
+        );
+    }
     if file.file_name().is_some_and(|name| name == "simple-phpunit") {
         bail!(
             "`{}` starts another PHP for the tests\nhint: name the script of phpunit that it has \
@@ -297,6 +317,11 @@ fn find(program: &str, folder: &Path, path: &std::ffi::OsStr) -> Result<PathBuf>
         );
     }
     Ok(file)
+}
+
+/// Whether the name of a file is that of a test: `CartTest.php`.
+fn is_test(file: &Path) -> bool {
+    file.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("Test"))
 }
 
 /// Returns the configuration file for the value of `--configuration`: a file, or a folder with one.
@@ -333,6 +358,7 @@ mod tests {
             ("vendor/bin/phpunit", ""),
             ("vendor/bin/simple-phpunit", ""),
             ("boot.php", ""),
+            ("CartTest.php", ""),
             (
                 "phpunit.xml.dist",
                 "<?xml version=\"1.0\"?>\n<phpunit colors='1' bootstrap=\"boot.php\">",
@@ -356,14 +382,14 @@ mod tests {
         let framework = read(folder.path(), command).expect("a good command");
         assert_eq!(framework.script, folder.path().join("vendor/bin/phpunit"));
         assert_eq!(framework.bootstrap, Some(folder.path().join("boot.php")));
-        assert_eq!(framework.options, ["--group", "fast", "--filter", "Cart"]);
+        assert_eq!(framework.options, ["--group", "fast"]);
         assert_eq!(framework.selection, ["--testsuite=unit", "tests"]);
         assert_eq!(framework.filter.as_deref(), Some("Cart"));
         assert_eq!(framework.log_junit, Some(folder.path().join("out.xml")));
         let configuration = folder.path().join("phpunit.xml.dist");
         let configuration = configuration.to_str().expect("UTF-8");
         assert_eq!(
-            framework.list(Path::new("/l")),
+            framework.list(Path::new("/l")).words(),
             [
                 "--configuration",
                 configuration,
@@ -375,10 +401,14 @@ mod tests {
                 "tests"
             ]
         );
-        let unit = framework.unit(None, Some("/^A/"), Some(Path::new("/t/ATest.php")));
-        assert_eq!(unit[2..4], ["--group", "fast"]);
-        assert_eq!(unit[6..9], ["--do-not-cache-result", "--no-logging", "--no-coverage"]);
-        assert_eq!(unit[9..], ["--filter=/^A/", "/t/ATest.php"]);
+        let mut unit = framework.unit();
+        unit.paths.push("/t/ATest.php".to_owned());
+        unit.option("--log-junit", "/l");
+        let options = ["--group", "fast", "--do-not-cache-result", "--no-logging", "--no-coverage"];
+        assert_eq!(unit.clone().words()[2..7], options);
+        assert_eq!(unit.clone().words()[7..], ["--log-junit", "/l", "/t/ATest.php"]);
+        unit.configuration = None;
+        assert_eq!(unit.words()[..2], ["--no-configuration", "--group"]);
     }
 
     #[test]
@@ -388,7 +418,7 @@ mod tests {
         assert_eq!(framework.configuration, None);
         assert_eq!(framework.bootstrap, None);
         assert!(framework.stops_early);
-        assert_eq!(framework.unit(None, None, None)[0], "--no-configuration");
+        assert_eq!(framework.unit().words()[0], "--no-configuration");
     }
 
     #[test]
@@ -399,7 +429,7 @@ mod tests {
         assert_eq!(framework.coverage.clover, Some(folder.path().join("clover.xml")));
         assert_eq!(framework.coverage.html, Some(folder.path().join("html")));
         assert_eq!(framework.options, ["--coverage-filter", "src"]);
-        assert!(!framework.unit(None, None, None).contains(&"--no-coverage".to_owned()));
+        assert!(!framework.unit().options.contains(&"--no-coverage".to_owned()));
     }
 
     #[test]
@@ -411,6 +441,12 @@ mod tests {
             ("phpunit --filter", "`--filter` takes a value"),
             ("phpunit -c missing.xml", "missing.xml"),
             ("pest", "cannot find `pest`"),
+            ("vendor", "hint: put the command before it: samovar test -- phpunit vendor"),
+            ("./vendor/", "`./vendor/` is a folder"),
+            (
+                "CartTest.php",
+                "hint: put the command before it: samovar test -- phpunit CartTest.php",
+            ),
             ("simple-phpunit", "starts another PHP"),
         ] {
             let error = read(folder.path(), command).expect_err(command);

@@ -6,6 +6,7 @@ use crate::scratch::{self, Scratch};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use samovar_channel::{
     Heard, TEST_FLAG, TestEvent, TestImageEnd, TestOrder, TestRunnerEnd, TestStart, WorkerOptions,
     pair,
@@ -22,6 +23,8 @@ use std::time::Duration;
 const DRIVER: &str = include_str!("driver.php");
 /// End of the output of a boot that failed, bytes.
 const TAIL_BYTES_MAX: u64 = 4096;
+/// Maximum time for the end of the process after the end of its channel.
+const END_LIMIT: Duration = Duration::from_secs(10);
 /// Directives for a run of tests that php.ini and the user may not have thought of. Tests write
 /// PHP files and include them at once, so each include looks for a newer file.
 const DIRECTIVES: [(&str, &str); 2] =
@@ -52,7 +55,7 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// Starts the process and waits until it has booted. Its boot has no time limit.
+    /// Starts the process and waits until it has booted, which may take the time of a unit.
     pub(crate) fn boot(options: &Options, scratch: &Scratch) -> Result<Image> {
         let framework = &options.framework;
         let plan = Plan {
@@ -102,9 +105,19 @@ impl Image {
             .with_context(|| format!("cannot start `{}`", options.worker.display()))?;
         let mut image = Image { channel, child, log, php: String::new() };
         drop((theirs, file));
-        match image.next(None)? {
+        match image.next(Some(options.time_limit))? {
             Some(TestEvent::Ready { php }) => image.php = php,
-            _ => bail!("{}", image.ended("while it booted the tests")),
+            Some(_) => bail!("{}", image.ended("while it booted the tests")),
+            None => {
+                image.kill();
+                bail!(
+                    "PHP took more than {} s to boot the tests, and was killed; its output:\n{}\n\
+                     hint: mend the bootstrap of the tests or the file of --boot, or raise \
+                     --time-limit",
+                    options.time_limit.as_secs_f64(),
+                    image.output()
+                );
+            }
         }
         Ok(image)
     }
@@ -132,6 +145,14 @@ impl Image {
         }
     }
 
+    /// Kills the process with the programs that it has started; its units die with it.
+    fn kill(&self) {
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // The child is not waited for yet, so the number is its own.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+
     /// Describes the end of the process.
     fn ended(&mut self, when: &str) -> String {
         let hint = if self.php.is_empty() {
@@ -152,6 +173,16 @@ impl Drop for Image {
         // The end of the channel ends it, with all units. A handler of the application may keep it
         // alive.
         let _ = rustix::net::shutdown(&self.channel, rustix::net::Shutdown::Both);
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let end = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        let limit = Timespec::try_from(END_LIMIT).unwrap_or_default();
+        let has_ended = end.is_some_and(|end| {
+            let mut polled = [PollFd::new(&end, PollFlags::IN)];
+            retry_on_intr(|| poll(&mut polled, Some(&limit))).is_ok_and(|ready| ready > 0)
+        });
+        if !has_ended {
+            self.kill();
+        }
         let _ = self.child.wait();
     }
 }

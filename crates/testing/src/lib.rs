@@ -12,8 +12,11 @@
 //! - `framework`: the framework's command line
 //! - `scratch`: files of a run
 //! - `options`: the options of a run
+//! - `filter`: names of tests as regular expressions
 //! - `unit`: the tests of one fork
+//! - `suite`: all tests, and their division into units
 //! - `ending`: ends of processes without results
+//! - `order`: files for the driver
 //! - `image`: the process that is forked
 //! - `results`: the results of a run
 //! - `run`: units in parallel, time limits, crashes, reruns
@@ -22,15 +25,18 @@
 mod case;
 mod difference;
 mod ending;
+mod filter;
 mod framework;
 mod image;
 mod junit;
 mod options;
+mod order;
 mod quarantine;
 mod report;
 mod results;
 mod run;
 mod scratch;
+mod suite;
 mod unit;
 
 pub use case::{Case, Note, Verdict};

@@ -1,17 +1,17 @@
 //! A run: units in parallel forks, with time limits; crashes, reruns, and the results of all.
 
-use crate::case::{Case, Note};
-use crate::ending::{Ending, crashed};
-use crate::framework::Coverage;
+use crate::case::{Case, Note, Verdict};
+use crate::ending::{CRASH, Ending, crashed};
 use crate::image::Image;
 use crate::junit;
-use crate::options::{By, Options};
+use crate::options::Options;
+use crate::order::{Merge, Order};
 use crate::results::{Results, Step};
 use crate::scratch::{self, Scratch};
-use crate::unit::{List, OwnConfiguration, Unit, units};
+use crate::suite::{List, Suite};
+use crate::unit::Unit;
 use anyhow::{Context, Result, bail};
 use samovar_channel::{TestEvent, TestOrder};
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 /// End of the output that is shown of a unit without results, bytes.
 const TAIL_BYTES_MAX: u64 = 2048;
+/// Maximum time between the order to kill a unit and the report of its end.
+const END_LIMIT: Duration = Duration::from_secs(30);
 /// Number of the process that lists the tests.
 const LIST: u32 = 0;
 
@@ -44,36 +46,9 @@ struct Running {
     /// Number among the units that run at the same time, from 1.
     place: usize,
     deadline: Instant,
-    /// The reason for which it was killed.
-    killed: Option<String>,
+    /// The reason for which it was killed, and the time.
+    killed: Option<(String, Instant)>,
     began: Instant,
-}
-
-/// The order for the driver.
-#[derive(Serialize)]
-struct Order {
-    #[serde(rename = "isUnit")]
-    is_unit: bool,
-    arguments: Vec<String>,
-    environment: BTreeMap<&'static str, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    configuration: Option<OwnConfiguration>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    learned: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    list: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    units: Option<PathBuf>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    merge: Option<Merge>,
-}
-
-/// Coverage of units, for one report.
-#[derive(Serialize)]
-struct Merge {
-    files: Vec<PathBuf>,
-    #[serde(flatten)]
-    reports: Coverage,
 }
 
 /// Runs the tests. `on` observes the run.
@@ -98,16 +73,18 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
         covered: Vec::new(),
         results,
         by_id: BTreeMap::new(),
+        suite: Suite::default(),
+        needs: Vec::new(),
     };
-    let listed = run.list()?;
-    let mut all = units(&listed, options.by, options.framework.filter.is_some());
+    run.suite = run.list()?;
+    let mut all = run.suite.units(options.by)?;
     if let Some(seed) = options.shuffle {
         fastrand::Rng::with_seed(seed).shuffle(&mut all);
     }
     run.results.boot = began.elapsed();
     on(Step::Listed {
         php: &run.image.php,
-        tests: listed.iter().map(|class| class.tests).sum(),
+        tests: run.suite.tests(),
         units: all.len(),
         output: &run.image.output(),
     });
@@ -119,6 +96,10 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
     while !run.again.is_empty() && !run.results.is_stopped {
         run.queue.append(&mut run.again);
         run.drain(&mut |_| {})?;
+    }
+    run.skip_after_crashes();
+    if run.results.cases.is_empty() && run.results.problems.is_empty() {
+        bail!("no test has run\nhint: no test matches the options of the test framework");
     }
     if options.framework.coverage.is_wanted()
         && let Err(error) = run.merge()
@@ -152,24 +133,25 @@ struct Run<'a> {
     results: Results,
     /// Index of a test in the results.
     by_id: BTreeMap<String, usize>,
+    suite: Suite,
+    /// Crashed tests that had run after tests which they depend on: their indexes in the results.
+    needs: Vec<(usize, Vec<usize>)>,
 }
 
 impl Run<'_> {
     /// Lets the framework list its tests, in a fork.
-    fn list(&mut self) -> Result<Vec<crate::unit::Listed>> {
+    fn list(&mut self) -> Result<Suite> {
         let (list, found) = (self.scratch.file("list.xml"), self.scratch.file("units.json"));
         let order = Order {
-            is_unit: false,
-            arguments: self.options.framework.list(&list),
-            environment: BTreeMap::new(),
-            configuration: None,
+            arguments: self.options.framework.list(&list).words(),
             learned: Some(self.learned(LIST)),
             list: Some(list),
+            filter: self.options.framework.filter.clone(),
             units: Some(found.clone()),
-            merge: None,
+            ..Order::default()
         };
         self.fork(LIST, &order)?;
-        let status = self.wait(LIST)?;
+        let status = self.wait(LIST, "list the tests")?;
         let output = scratch::tail(&self.output(LIST), TAIL_BYTES_MAX);
         let Ok(text) = scratch::read(&found) else {
             bail!(
@@ -184,16 +166,27 @@ impl Run<'_> {
             bail!("no tests found; the test framework's output:\n{output}");
         }
         self.load(LIST)?;
-        Ok(list.units)
+        Ok(Suite::new(list.units))
     }
 
-    /// Waits for the end of the only fork. Returns its status.
-    fn wait(&mut self, number: u32) -> Result<i32> {
+    /// Waits for the end of the only fork, which has the time of a unit. Returns its status.
+    fn wait(&mut self, number: u32, purpose: &str) -> Result<i32> {
+        let deadline = Instant::now() + self.options.time_limit;
         loop {
-            match self.image.next(None)? {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.image.next(Some(left))? {
                 Some(TestEvent::Died { unit, status }) if unit == number => return Ok(status),
                 Some(TestEvent::Failed { why, .. }) => bail!("cannot fork PHP: {why}"),
-                _ => {}
+                Some(_) => {}
+                None => {
+                    let limit = self.options.time_limit.as_secs_f64();
+                    let output = scratch::tail(&self.output(number), TAIL_BYTES_MAX);
+                    bail!(
+                        "PHP took more than {limit} s to {purpose}, and was killed; its output:\n\
+                         {output}\nhint: mend the data provider or the file that hangs, or raise \
+                         --time-limit"
+                    );
+                }
             }
         }
     }
@@ -207,18 +200,10 @@ impl Run<'_> {
         self.number += 1;
         let number = self.number;
         let reports = self.options.framework.coverage.clone();
-        let order = Order {
-            is_unit: false,
-            arguments: Vec::new(),
-            environment: BTreeMap::new(),
-            configuration: None,
-            learned: None,
-            list: None,
-            units: None,
-            merge: Some(Merge { files, reports }),
-        };
+        let merge = Some(Merge { files, reports });
+        let order = Order { merge, ..Order::default() };
         self.fork(number, &order)?;
-        match Ending::of(self.wait(number)?) {
+        match Ending::of(self.wait(number, "write the coverage")?) {
             Ending::Exit(0) => Ok(()),
             ending => {
                 let output = scratch::tail(&self.output(number), TAIL_BYTES_MAX);
@@ -291,31 +276,26 @@ impl Run<'_> {
         let own = self.scratch.file(&format!("{number}-phpunit.xml"));
         let framework = &self.options.framework;
         let (mut arguments, configuration) = job.unit.arguments(framework, own, !self.has_learned);
-        let log = ["--log-junit".to_owned(), self.junit(number).to_string_lossy().into_owned()];
+        arguments.option("--log-junit", &self.junit(number).to_string_lossy());
         if framework.coverage.is_wanted() {
-            let file = self.coverage(number).to_string_lossy().into_owned();
-            arguments.splice(2..2, ["--coverage-php".to_owned(), file]);
+            arguments.option("--coverage-php", &self.coverage(number).to_string_lossy());
         }
-        // The file is the last word.
-        arguments.splice(2..2, log);
         if let (Some(seed), true) = (self.options.shuffle, job.attempt != Attempt::Ordered) {
             // PHPUnit takes seeds of 31 bits.
             let seed = (seed & 0x7fff_ffff).to_string();
-            let words = ["--order-by=random".to_owned(), format!("--random-order-seed={seed}")];
-            arguments.splice(2..2, words);
+            arguments.options.push("--order-by=random".to_owned());
+            arguments.options.push(format!("--random-order-seed={seed}"));
         }
         let order = Order {
             is_unit: true,
-            arguments,
+            arguments: arguments.words(),
             environment: BTreeMap::from([
                 ("SAMOVAR_TEST_WORKER", place.to_string()),
                 ("SAMOVAR_TEST_UNIT", number.to_string()),
             ]),
             configuration,
             learned: (!self.has_learned).then(|| self.learned(number)),
-            list: None,
-            units: None,
-            merge: None,
+            ..Order::default()
         };
         self.fork(number, &order)?;
         let began = Instant::now();
@@ -331,21 +311,27 @@ impl Run<'_> {
             self.running.keys().map(|number| (*number, self.output(*number))).collect();
         for (number, file) in files {
             let Some(unit) = self.running.get_mut(&number) else { continue };
-            if unit.killed.is_some() {
-                // Until its end is reported there is nothing to do.
+            if let Some((_, at)) = &unit.killed {
+                if now.saturating_duration_since(*at) > END_LIMIT {
+                    bail!(
+                        "the process that forks the tests does not react\nhint: if it hangs in a \
+                         class of vendor/, use --no-preload"
+                    );
+                }
                 unit.deadline = now + LOOK_INTERVAL;
                 continue;
             }
             let bytes = file.metadata().map_or(0, |file| file.len());
-            if now >= unit.deadline {
+            let why = if now >= unit.deadline {
                 let limit = self.options.time_limit.as_secs_f64();
-                unit.killed = Some(format!("it ran for more than {limit} s, and was killed"));
+                format!("it ran for more than {limit} s, and was killed")
             } else if bytes > OUTPUT_BYTES_MAX {
                 let limit = OUTPUT_BYTES_MAX >> 20;
-                unit.killed = Some(format!("it printed more than {limit} MiB, and was killed"));
+                format!("it printed more than {limit} MiB, and was killed")
             } else {
                 continue;
-            }
+            };
+            unit.killed = Some((why, now));
             unit.deadline = now + LOOK_INTERVAL;
             self.image.send(&TestOrder::Kill { unit: number })?;
         }
@@ -356,30 +342,30 @@ impl Run<'_> {
         let Some(mut unit) = self.running.remove(&number) else { return Ok(()) };
         let output = scratch::tail(&self.output(number), TAIL_BYTES_MAX);
         let cases = match unit.killed.take() {
-            Some(why) => Err(why),
+            Some((why, _)) => Err(why),
             None => self.cases(number, ending),
         };
-        let mut has_run = false;
+        let has_run = cases.is_ok();
         let cases = match cases {
-            Ok(cases) => {
-                has_run = true;
+            Ok(mut cases) => {
                 if let (Ending::Exit(status), false) = (ending, cases.is_empty()) {
                     self.note_status(&unit.job, *status, &cases, &output);
                 }
+                cases.retain(|case| !self.suite.is_of_other(&unit.job.unit, case));
                 cases
             }
+            Err(_) if unit.job.attempt == Attempt::First && unit.job.unit.tests.len() > 1 => {
+                // Only the test at fault shall fail, so each runs in a process of its own.
+                for unit in self.suite.split(unit.job.unit).into_iter().rev() {
+                    self.queue.push_front(Job { unit, attempt: Attempt::First });
+                }
+                return Ok(());
+            }
             Err(why) => {
-                let may_split = self.options.by != By::Test
-                    && self.options.framework.filter.is_none()
-                    && unit.job.attempt == Attempt::First
-                    && unit.job.unit.methods.len() > 1;
-                if may_split {
-                    // Only the test at fault shall fail, so each runs in a process of its own.
-                    let jobs = unit.job.unit.split();
-                    for unit in jobs.into_iter().rev() {
-                        self.queue.push_front(Job { unit, attempt: Attempt::First });
-                    }
-                    return Ok(());
+                let is_first = unit.job.attempt == Attempt::First;
+                if is_first && !unit.job.unit.producers.is_empty() {
+                    let producers = unit.job.unit.producers.clone();
+                    self.needs.push((self.results.cases.len(), producers));
                 }
                 vec![crashed(&unit.job.unit, &why, &output, unit.began.elapsed())]
             }
@@ -417,6 +403,23 @@ impl Run<'_> {
         }
     }
 
+    /// A test that crashed because a test which it depends on crashes did not run.
+    fn skip_after_crashes(&mut self) {
+        for (at, producers) in std::mem::take(&mut self.needs) {
+            let mut names = producers.iter().map(|test| self.suite.name(*test));
+            let is_crash = |name: &String| {
+                let found = self.by_id.get(name).map(|at| &self.results.cases[*at]);
+                found.is_some_and(|case| case.kind == CRASH)
+            };
+            let crashed = names.find(is_crash);
+            let case = self.results.cases.get_mut(at).filter(|case| case.kind == CRASH);
+            if let (Some(producer), Some(case)) = (crashed, case) {
+                case.verdict = Verdict::Skipped;
+                case.text = format!("This test depends on \"{producer}\", which has no result.");
+            }
+        }
+    }
+
     /// Keeps an exit status that no failed test explains, such as that of `failOnWarning`.
     fn note_status(&mut self, job: &Job, status: i32, cases: &[Case], output: &str) {
         if status != 0 && job.attempt == Attempt::First && !cases.iter().any(|c| c.verdict.is_bad())
@@ -432,13 +435,18 @@ impl Run<'_> {
     fn record(&mut self, job: Job, cases: Vec<Case>) {
         let attempt = job.attempt;
         let mut is_bad = false;
+        let before = self.results.cases.len();
         for mut case in cases {
             if case.class.is_empty() && job.unit.class.is_some() {
                 // A warning about the class as a whole, such as the lack of tests.
-                case.class.clone_from(&job.unit.name);
+                case.class = job.unit.class.clone().unwrap_or_else(|| job.unit.name.clone());
             }
             let known = self.by_id.get(&case.id()).copied();
             match (attempt, known) {
+                // Each part of a class reports a test that the filter excludes, if the class as a
+                // whole fails.
+                (Attempt::First, Some(at))
+                    if at < before && !self.suite.is_own(&job.unit, &case) => {}
                 (Attempt::First, _) | (_, None) => {
                     is_bad |= case.verdict.is_bad();
                     self.by_id.insert(case.id(), self.results.cases.len());

@@ -78,6 +78,7 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
         "--query <NAME=QUERY>" => {
             "it takes `requests`, `cpu` or `workers` and a query, such as `cpu=sum(my_cpu)`"
         }
+        "--weights <BALANCER>" => "it takes `nginx`, `haproxy` or `envoy`",
         "--seconds <N>" => "it takes a whole number from 2 to 600",
         "--others <N>" => "it takes a number of cores, such as `0` or `1.5`",
         "--cores <N>"
@@ -175,7 +176,7 @@ pub(crate) fn command() -> Command {
             value("weights", "BALANCER", "Print the machines with weights, as configuration")
                 .value_parser(Balancer::NAMES)
                 .requires("fleet")
-                .conflicts_with("json"),
+                .conflicts_with_all(["json", "traffic", "cpu-per-request", "route", "lose"]),
         )
 }
 
