@@ -277,6 +277,23 @@ fn damaged_history_is_an_error_with_hint() {
     std::fs::write(&damaged, &bytes).expect("our own file");
     let text = error(&plan(&damaged));
     assert!(text.contains("hint: ") && !text.contains("panicked"), "{text}");
+    let other = folder.path().join("other.sqlite");
+    let create = "(new PDO('sqlite:' . $argv[1]))->exec('CREATE TABLE notes (id INT)');";
+    let status = Command::new("php").args(["-r", create]).arg(&other).status();
+    assert!(status.expect("php is installed").success());
+    std::fs::write(folder.path().join("empty"), "").expect("our own file");
+    std::fs::write(folder.path().join("text"), "some text").expect("our own file");
+    for (name, why) in [
+        ("empty", "it is empty"),
+        ("text", "it is not a database of SQLite"),
+        ("none", "there is no such file"),
+        ("", "it is a folder"),
+        ("other.sqlite", "it is another database"),
+    ] {
+        let text = error(&plan(&folder.path().join(name)));
+        let hint = format!("`: {why}\nhint: name the file of the setting `insight.store`");
+        assert!(text.contains(&hint), "{text}");
+    }
 }
 
 #[test]

@@ -84,15 +84,17 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
     };
     let meant = |kind| nearest(kind).map(|nearest| format!("did you mean `{nearest}`?"));
     let typed = said(ContextKind::InvalidArg).unwrap_or_default();
+    // Commands such as `samovar test` run another command.
+    let other = || other_command(&error.to_string());
     let (message, hint) = match error.kind() {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return Early::Help(error),
         ErrorKind::UnknownArgument if typed.starts_with('-') => (
             format!("unknown flag `{typed}`"),
-            renamed(&typed).or(meant(ContextKind::SuggestedArg)),
+            renamed(&typed).or(meant(ContextKind::SuggestedArg)).or_else(other),
         ),
-        ErrorKind::UnknownArgument => (format!("unexpected argument `{typed}`"), None),
+        ErrorKind::UnknownArgument => (format!("unexpected argument `{typed}`"), other()),
         ErrorKind::InvalidSubcommand => {
             let typed = said(ContextKind::InvalidSubcommand).unwrap_or_default();
             (format!("unknown command `{typed}`"), meant(ContextKind::SuggestedSubcommand))
@@ -127,6 +129,14 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
     };
     let hint = hint.unwrap_or_else(|| "see samovar --help and samovar serve --help".to_owned());
     Early::Wrong(format!("samovar: {message}\nhint: {hint}"))
+}
+
+/// Returns a hint for a command that runs another command, from clap's text about an error.
+fn other_command(text: &str) -> Option<String> {
+    let usage = text.split_once("Usage: ")?.1.lines().next()?;
+    let name = usage.split(' ').nth(1).filter(|_| usage.contains("[-- "))?;
+    let example = "--help shows an example";
+    Some(format!("another command and its words follow `--`; samovar {name} {example}"))
 }
 
 /// Returns a hint with the current name of a renamed flag.

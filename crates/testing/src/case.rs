@@ -89,8 +89,12 @@ pub struct Case {
     pub verdict: Verdict,
     /// Class of the exception, or kind of the fault.
     pub kind: String,
+    /// Arguments of its data set, as the framework prints them; empty without one.
+    pub arguments: String,
     /// The framework's text about it.
     pub text: String,
+    /// The start of the output of the test.
+    pub output: String,
     /// Remark about a bad verdict.
     pub note: Option<Note>,
 }
@@ -108,7 +112,9 @@ impl Case {
             seconds: 0.0,
             verdict,
             kind: String::new(),
+            arguments: String::new(),
             text: String::new(),
+            output: String::new(),
             note: None,
         }
     }
@@ -120,6 +126,15 @@ impl Case {
             (class, "") => class.to_owned(),
             ("", name) => name.to_owned(),
             (class, name) => format!("{class}::{name}"),
+        }
+    }
+
+    /// The name with the arguments of the data set: the title of the text about it.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match self.arguments.as_str() {
+            "" => self.id(),
+            arguments => format!("{} {arguments}", self.id()),
         }
     }
 

@@ -3,14 +3,21 @@
 //! The reader knows the elements that `PHPUnit` writes. Its input comes from a process that tests
 //! have run in, so no text of it is trusted to be well-formed.
 
+mod reader;
+
 use crate::case::{Case, Note, Verdict};
+use reader::{Reader, Token};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Maximum number of results of one unit.
 const CASES_MAX: usize = 1_000_000;
-/// Maximum number of characters of an entity such as `&quot;`.
-const ENTITY_CHARS_MAX: usize = 12;
+/// Maximum length of the output of a test, bytes; the rest is left out.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+/// Elements about the end of a test.
+const FAULTS: [&str; 5] = ["failure", "error", "warning", "skipped", "incomplete"];
+/// Element with the output of a test.
+const OUTPUT: &str = "system-out";
 
 /// Reads the results of one unit.
 ///
@@ -19,17 +26,23 @@ const ENTITY_CHARS_MAX: usize = 12;
 /// A description of text that is not an XML document of a framework.
 pub(crate) fn read(text: &str) -> Result<Vec<Case>, String> {
     let mut cases: Vec<Case> = Vec::new();
-    let mut reader = Reader { rest: text };
+    let mut reader = Reader::new(text);
     let (mut is_open, mut is_complete) = (false, false);
     // The element whose text is collected.
     let mut fault: Option<(String, String)> = None;
+    let mut is_output = false;
     while let Some(token) = reader.next()? {
         match token {
             Token::Text(more) => {
-                if let (Some((_, text)), true) = (&mut fault, is_open) {
+                if let (true, true, Some(case)) = (is_output, is_open, cases.last_mut()) {
+                    let left = OUTPUT_BYTES_MAX.saturating_sub(case.output.len());
+                    case.output.push_str(&more[..more.floor_char_boundary(left)]);
+                } else if let (Some((_, text)), true) = (&mut fault, is_open) {
                     text.push_str(&more);
                 }
             }
+            Token::Open { name: OUTPUT, is_empty, .. } => is_output = !is_empty,
+            Token::Close(OUTPUT) => is_output = false,
             Token::Open { name: "testcase", attributes, is_empty } => {
                 if cases.len() == CASES_MAX {
                     return Err(format!("more than {CASES_MAX} results"));
@@ -38,9 +51,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Case>, String> {
                 is_open = !is_empty;
             }
             Token::Open { name, attributes, is_empty } => {
-                if let ("failure" | "error" | "warning" | "skipped" | "incomplete", true) =
-                    (name, is_open)
-                {
+                if FAULTS.contains(&name) && is_open {
                     let kind = attributes.get("type").cloned().unwrap_or_default();
                     let message = attributes.get("message").cloned().unwrap_or_default();
                     fault = Some((kind, String::new()));
@@ -52,7 +63,7 @@ pub(crate) fn read(text: &str) -> Result<Vec<Case>, String> {
             Token::Close("testcase") => is_open = false,
             Token::Close("testsuites") => is_complete = true,
             Token::Close(name) => {
-                if matches!(name, "failure" | "error" | "warning" | "skipped" | "incomplete") {
+                if FAULTS.contains(&name) {
                     close(&mut cases, name, fault.take(), "");
                 }
             }
@@ -92,104 +103,13 @@ fn close(cases: &mut [Case], element: &str, fault: Option<(String, String)>, mes
     case.kind = kind;
     // The framework's text begins with the name of the test.
     let text = text.strip_prefix(&case.id()).unwrap_or(&text);
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let is_of_set = first.starts_with(" (") && first.trim_end().ends_with(')');
+    let text = if is_of_set { rest } else { text };
+    if is_of_set {
+        first.trim().clone_into(&mut case.arguments);
+    }
     text.trim_matches('\n').trim().clone_into(&mut case.text);
-}
-
-enum Token<'a> {
-    Open { name: &'a str, attributes: BTreeMap<&'a str, String>, is_empty: bool },
-    Close(&'a str),
-    Text(String),
-}
-
-struct Reader<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Reader<'a> {
-    fn next(&mut self) -> Result<Option<Token<'a>>, String> {
-        loop {
-            let rest = self.rest;
-            if rest.is_empty() {
-                return Ok(None);
-            }
-            if let Some(data) = rest.strip_prefix("<![CDATA[") {
-                let (text, after) = data.split_once("]]>").ok_or("CDATA has no end")?;
-                self.rest = after;
-                return Ok(Some(Token::Text(text.to_owned())));
-            }
-            if rest.starts_with("<?") || rest.starts_with("<!") {
-                let end = if rest.starts_with("<!--") { "-->" } else { ">" };
-                self.rest = rest.split_once(end).ok_or("a declaration has no end")?.1;
-                continue;
-            }
-            if let Some(tag) = rest.strip_prefix("</") {
-                let (name, after) = tag.split_once('>').ok_or("a tag has no end")?;
-                self.rest = after;
-                return Ok(Some(Token::Close(name.trim())));
-            }
-            if let Some(tag) = rest.strip_prefix('<') {
-                return self.open(tag).map(Some);
-            }
-            let end = rest.find('<').unwrap_or(rest.len());
-            self.rest = &rest[end..];
-            return Ok(Some(Token::Text(unescape(&rest[..end]))));
-        }
-    }
-
-    fn open(&mut self, tag: &'a str) -> Result<Token<'a>, String> {
-        let is_end = |c: char| c.is_whitespace() || c == '/' || c == '>';
-        let end = tag.find(is_end).ok_or("a tag has no end")?;
-        let (name, mut rest) = tag.split_at(end);
-        let mut attributes = BTreeMap::new();
-        loop {
-            rest = rest.trim_start();
-            if let Some(after) = rest.strip_prefix("/>") {
-                self.rest = after;
-                return Ok(Token::Open { name, attributes, is_empty: true });
-            }
-            if let Some(after) = rest.strip_prefix('>') {
-                self.rest = after;
-                return Ok(Token::Open { name, attributes, is_empty: false });
-            }
-            let (key, after) = rest.split_once('=').ok_or("an attribute has no value")?;
-            let quote = after.chars().next().filter(|c| matches!(c, '"' | '\''));
-            let quote = quote.ok_or("an attribute has no quotes")?;
-            let (value, after) = after[1..].split_once(quote).ok_or("a value has no end")?;
-            attributes.insert(key.trim(), unescape(value));
-            rest = after;
-        }
-    }
-}
-
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('&') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at..];
-        let end = rest.char_indices().take(ENTITY_CHARS_MAX).find(|(_, c)| *c == ';');
-        let found = end.and_then(|(end, _)| Some((entity(&rest[1..end])?, end + 1)));
-        let (c, len) = found.unwrap_or(('&', 1));
-        out.push(c);
-        rest = &rest[len..];
-    }
-    out.push_str(rest);
-    out
-}
-
-fn entity(name: &str) -> Option<char> {
-    let number = |text: &str, radix| u32::from_str_radix(text, radix).ok().and_then(char::from_u32);
-    match name {
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "amp" => Some('&'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        _ => match name.strip_prefix('#')? {
-            hex if hex.starts_with(['x', 'X']) => number(&hex[1..], 16),
-            decimal => number(decimal, 10),
-        },
-    }
 }
 
 /// Writes the results of a run, one suite for each class.
@@ -217,14 +137,15 @@ pub fn write(name: &str, cases: &[Case]) -> String {
 fn suite(out: &mut String, indent: usize, name: &str, file: &str, cases: &[&Case]) {
     let count =
         |verdicts: &[Verdict]| cases.iter().filter(|case| verdicts.contains(&shown(case))).count();
-    let file = if file.is_empty() { String::new() } else { format!(" file=\"{}\"", escape(file)) };
+    let file =
+        if file.is_empty() { String::new() } else { format!(" file=\"{}\"", attribute(file)) };
     // Writing to a string cannot fail.
     let _ = writeln!(
         out,
         "{:indent$}<testsuite name=\"{}\"{file} tests=\"{}\" assertions=\"{}\" errors=\"{}\" \
          warnings=\"{}\" failures=\"{}\" skipped=\"{}\" time=\"{:.6}\">",
         "",
-        escape(name),
+        attribute(name),
         cases.len(),
         cases.iter().map(|case| case.assertions).sum::<u64>(),
         count(&[Verdict::Errored, Verdict::Risky]),
@@ -247,62 +168,71 @@ fn shown(case: &Case) -> Verdict {
 fn write_case(out: &mut String, case: &Case) {
     let place = match (case.file.as_str(), case.line) {
         ("", _) => String::new(),
-        (file, 0) => format!(" file=\"{}\"", escape(file)),
-        (file, line) => format!(" file=\"{}\" line=\"{line}\"", escape(file)),
+        (file, 0) => format!(" file=\"{}\"", attribute(file)),
+        (file, line) => format!(" file=\"{}\" line=\"{line}\"", attribute(file)),
     };
     let _ = write!(
         out,
         "      <testcase name=\"{}\" class=\"{}\" classname=\"{}\"{place} assertions=\"{}\" \
          time=\"{:.6}\"",
-        escape(&case.name),
-        escape(&case.class),
-        escape(&case.class.replace('\\', ".")),
+        attribute(&case.name),
+        attribute(&case.class),
+        attribute(&case.class.replace('\\', ".")),
         case.assertions,
         case.seconds,
     );
-    let element = match shown(case) {
-        Verdict::Passed => {
-            match &case.note {
-                // Surefire's element, which build servers know.
-                Some(Note::Flaky { rerun }) => {
-                    let text = escape(&case.text);
-                    let _ = writeln!(
-                        out,
-                        ">\n        <flakyFailure message=\"passed in rerun {rerun}\" \
-                         type=\"{}\">{text}</flakyFailure>\n      </testcase>",
-                        escape(&case.kind)
-                    );
-                }
-                _ => out.push_str("/>\n"),
-            }
-            return;
+    let fault = fault(case);
+    if fault.is_empty() && case.output.is_empty() {
+        out.push_str("/>\n");
+        return;
+    }
+    out.push_str(">\n");
+    if !fault.is_empty() {
+        let _ = writeln!(out, "        {fault}");
+    }
+    if !case.output.is_empty() {
+        let _ = writeln!(out, "        <{OUTPUT}>{}</{OUTPUT}>", text(&case.output));
+    }
+    out.push_str("      </testcase>\n");
+}
+
+/// Returns the element about the end of a test; empty for one that passed.
+fn fault(case: &Case) -> String {
+    let kind = attribute(&case.kind);
+    let element = match (shown(case), &case.note) {
+        // Surefire's element, which build servers know.
+        (Verdict::Passed, Some(Note::Flaky { rerun })) => {
+            return format!(
+                "<flakyFailure message=\"passed in rerun {rerun}\" type=\"{kind}\">{}</flakyFailure>",
+                text(&case.text)
+            );
         }
-        Verdict::Skipped => {
-            let message = match &case.note {
-                Some(Note::Quarantined { owner, until }) => {
-                    format!(" message=\"in quarantine until {until}, owner {}\"", escape(owner))
-                }
-                _ => String::new(),
-            };
-            let _ = writeln!(out, ">\n        <skipped{message}/>\n      </testcase>");
-            return;
+        (Verdict::Passed, _) => return String::new(),
+        (Verdict::Skipped, Some(Note::Quarantined { owner, until })) => {
+            let owner = attribute(owner);
+            return format!("<skipped message=\"in quarantine until {until}, owner {owner}\"/>");
         }
-        Verdict::Warned => "warning",
-        Verdict::Failed => "failure",
-        Verdict::Risky | Verdict::Errored => "error",
+        (Verdict::Skipped, _) if case.text.is_empty() => return "<skipped/>".to_owned(),
+        (Verdict::Skipped, _) => {
+            return format!("<skipped message=\"{}\"/>", attribute(&case.text));
+        }
+        (Verdict::Warned, _) => "warning",
+        (Verdict::Failed, _) => "failure",
+        (Verdict::Risky | Verdict::Errored, _) => "error",
     };
-    let _ = writeln!(
-        out,
-        ">\n        <{element} type=\"{}\">{}</{element}>\n      </testcase>",
-        escape(&case.kind),
-        escape(&format!("{}\n{}", case.id(), case.text))
-    );
+    let about = text(&format!("{}\n{}", case.title(), case.text));
+    format!("<{element} type=\"{kind}\">{about}</{element}>")
+}
+
+/// Escapes the value of an attribute: readers take a line feed in it for a space.
+fn attribute(value: &str) -> String {
+    text(value).replace('\n', "&#10;").replace('\t', "&#9;")
 }
 
 /// Escapes a text for XML. Characters that XML does not have become `?`.
-fn escape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
+fn text(value: &str) -> String {
+    let mut out = String::with_capacity(value.len());
+    for c in value.chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -310,6 +240,7 @@ fn escape(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             '\n' => out.push('\n'),
             '\t' => out.push('\t'),
+            '\r' => out.push_str("&#13;"),
             c if c < ' ' || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('?'),
             c => out.push(c),
         }
@@ -358,7 +289,9 @@ Error: <b>]]></error>
             [Verdict::Passed, Verdict::Failed, Verdict::Skipped, Verdict::Risky, Verdict::Errored];
         assert_eq!(verdicts, expected);
         assert_eq!(cases[1].id(), "A\\BTest::testData with data set \"a < b\"");
-        assert!(cases[1].text.contains("Failed asserting that 1 is 2."), "{}", cases[1].text);
+        let title = "A\\BTest::testData with data set \"a < b\" (1, 2)";
+        assert_eq!(cases[1].title(), title);
+        assert!(cases[1].text.starts_with("Failed asserting that 1 is 2."), "{}", cases[1].text);
         assert_eq!((cases[0].assertions, cases[0].line), (2, 9));
         assert_eq!(cases[4].text, "Error: <b>");
     }
@@ -383,6 +316,26 @@ Error: <b>]]></error>
             |cases: &[Case]| cases.iter().map(|case| (case.id(), case.verdict)).collect::<Vec<_>>();
         assert_eq!(ids(&back), ids(&cases));
         assert!(back[4].text.contains("?? ]]> & é"), "{}", back[4].text);
+        assert_eq!(back[1].title(), cases[1].title());
+        assert_eq!(back[1].text, cases[1].text);
+    }
+
+    #[test]
+    fn output_and_names_of_many_lines_are_kept() {
+        let mut case = Case::new("A", "testX with data set \"a\nb\tc\"", Verdict::Passed);
+        case.output = "<1>\r\n\tend\n".into();
+        let mut skipped = Case::new("A", "testY", Verdict::Skipped);
+        skipped.text = "why\nnot".into();
+        let text = write("all", &[case.clone(), skipped.clone()]);
+        assert!(text.contains("name=\"testX with data set &quot;a&#10;b&#9;c&quot;\""), "{text}");
+        assert!(text.contains("<system-out>&lt;1&gt;&#13;\n\tend\n</system-out>"), "{text}");
+        assert!(text.contains("<skipped message=\"why&#10;not\"/>"), "{text}");
+        let back = read(&text).expect("our own log");
+        assert_eq!((back[0].id(), &back[0].output), (case.id(), &case.output));
+        assert_eq!(back[1].text, skipped.text);
+        let long = "é".repeat(OUTPUT_BYTES_MAX);
+        let text = text.replace("<system-out>", &format!("<system-out>a{long}"));
+        assert_eq!(read(&text).expect("our own log")[0].output.len(), OUTPUT_BYTES_MAX - 1);
     }
 
     #[test]

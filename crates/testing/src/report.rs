@@ -102,7 +102,7 @@ fn list(out: &mut String, word: &str, cases: &[&Case]) {
             Some(Note::OrderDependent) => " (passes in the order of the source code)".to_owned(),
             _ => String::new(),
         };
-        let _ = writeln!(out, "\n{}) {}{note}\n{}", n + 1, case.id(), case.text);
+        let _ = writeln!(out, "\n{}) {}{note}\n{}", n + 1, case.title(), case.text);
     }
 }
 

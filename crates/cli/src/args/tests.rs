@@ -117,6 +117,20 @@ fn wrong_command_line_gives_error_and_hint() {
     let example = "give it; the command with --help shows an example";
     check("samovar plan --weights nginx", "missing: `--fleet <FILE>`", example);
     check("samovar deploy", "missing: `<SOURCE>`", example);
+    check(
+        "samovar plan --fleet a --weights foo",
+        "`--weights <BALANCER>` cannot be `foo`",
+        "it takes `nginx`, `haproxy` or `envoy`",
+    );
+    check(
+        "samovar plan --fleet a --weights nginx --traffic x2",
+        "`--weights <BALANCER>` cannot be used with `--traffic <FACTOR>`",
+        together,
+    );
+    let words = "another command and its words follow `--`; samovar test --help shows an example";
+    check("samovar test tests", "unexpected argument `tests`", words);
+    check("samovar test --testsuite a", "unknown flag `--testsuite`", words);
+    check("samovar test --filter a", "unknown flag `--filter`", "did you mean `--after`?");
     let more = "see samovar --help and samovar serve --help";
     check("samovar serve --worker 1", "unknown flag `--worker`", "did you mean `--workers`?");
     check("samovar serve --define a=1", "unknown flag `--define`", "use the new name `--php`");

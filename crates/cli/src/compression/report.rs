@@ -171,8 +171,11 @@ fn for_pages(levels: &[Row], bytes: f64, send_us: f64) -> Vec<String> {
 
 /// Files are compressed once and read often: the size, and the time to decompress, count.
 fn for_files(levels: &[Row]) -> Vec<String> {
-    /// A level is not worth its time if it saves less than this share of another's size.
-    const SAVES_MIN: f64 = 0.03;
+    /// Compression is not worth its time if it saves less than this share of the size. Each read
+    /// decompresses, and a dictionary must be kept with the files.
+    const SAVES_MIN: f64 = 0.1;
+    /// A level is about as small as another one within this share of its size.
+    const DIFFERS_MIN: f64 = 0.03;
     let mut cheap: Vec<&Row> = levels.iter().collect();
     cheap.sort_by(|a, b| {
         (a.compress_us + a.decompress_us).total_cmp(&(b.compress_us + b.decompress_us))
@@ -186,8 +189,8 @@ fn for_files(levels: &[Row]) -> Vec<String> {
             (100.0 * best.share).round(),
             time(best.compress_us + best.decompress_us)
         ));
-        let close = cheap.iter().find(|row| row.share <= smallest * (1.0 + SAVES_MIN));
-        if let Some(close) = close.filter(|row| row.name() != best.name()) {
+        let close = cheap.iter().find(|row| row.share <= smallest * (1.0 + DIFFERS_MIN));
+        if let Some(close) = close.filter(|row| row.share < best.share) {
             advice.push(format!(
                 "{} is about as small as any: {} % of the size, {} to write and read a value",
                 close.name(),
@@ -196,7 +199,10 @@ fn for_files(levels: &[Row]) -> Vec<String> {
             ));
         }
     } else {
-        advice.push("no coding makes these files smaller: store them as they are".to_owned());
+        advice.push(format!(
+            "no coding saves {:.0} % of the size of these files: store them as they are",
+            100.0 * SAVES_MIN
+        ));
     }
     advice
 }
@@ -250,7 +256,10 @@ mod tests {
         let advice = for_files(&levels);
         assert!(advice[0].starts_with("zstd 1 costs the least"), "{advice:?}");
         assert!(advice[1].starts_with("zstd 9 is about as small as any"), "{advice:?}");
-        let advice = for_files(&[row("zstd", 1, 1.01, 20.0, 0.0)]);
-        assert!(advice[0].contains("as they are"), "{advice:?}");
+        for share in [1.01, 0.985, 0.91] {
+            let advice =
+                for_files(&[row("zstd", 1, 1.01, 20.0, 0.0), row("zstd", 3, share, 9.0, 0.0)]);
+            assert!(advice[0].contains("as they are") && advice.len() == 1, "{advice:?}");
+        }
     }
 }

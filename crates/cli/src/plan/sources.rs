@@ -14,7 +14,7 @@ use samovar_plan::{
 use samovar_wire::{Request, Status};
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,6 +27,8 @@ const QUERY_DAYS: i64 = 30;
 const QUERY_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum size of a response of Prometheus.
 const RESPONSE_BYTES_MAX: u64 = 8 << 20;
+/// First bytes of each database of `SQLite`.
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 /// Queries to Prometheus, for the metrics of Samovar.
 const QUERIES: [(&str, &str); 3] = [
     ("requests", "sum(rate(samovar_requests_total{instance=~\"$instance\"}[5m]))"),
@@ -151,11 +153,39 @@ fn read(asked: &PlanOptions, machine: Machine, source: &Source, folder: &Path) -
 
 /// Adds the minutes of a history. `of_server` is the server's own CPU time per request.
 fn history(path: &Path, now: i64, of_server: f64, to: &mut Collector) -> Result<()> {
+    let no_history = |why: &str| {
+        let hint = "name the file of the setting `insight.store`";
+        anyhow!("cannot use the history `{}`: {why}\nhint: {hint}", path.display())
+    };
+    if let Some(why) = not_a_history(path) {
+        return Err(no_history(why));
+    }
     server::history(path, now, of_server, to).map_err(|error| {
-        let hint = "run the command as the server's user, or as root; check that the file is a \
-                    history (`insight.store`) and not damaged";
+        if error.to_string().contains("no such table") {
+            return no_history("it is another database");
+        }
+        let hint = "run the command as the server's user, or as root; check that the file is not \
+                    damaged";
         anyhow!("{error}\nhint: {hint}")
     })
+}
+
+/// Returns the reason why a path is no history. `None`: it may be one, or cannot be read.
+fn not_a_history(path: &Path) -> Option<&'static str> {
+    let about = match path.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Some("there is no such file"),
+        found => found.ok()?,
+    };
+    match about.len() {
+        _ if about.is_dir() => return Some("it is a folder"),
+        _ if !about.is_file() => return Some("it is not a file"),
+        0 => return Some("it is empty"),
+        _ => {}
+    }
+    let mut start = [0; SQLITE.len()];
+    let file = File::open(path).ok()?;
+    let is_sqlite = BufReader::new(file).read_exact(&mut start).is_ok() && start == *SQLITE;
+    (!is_sqlite).then_some("it is not a database of SQLite")
 }
 
 fn from_prometheus(asked: &PlanOptions, url: &str, name: &str, to: &mut Collector) -> Result<()> {
