@@ -203,7 +203,8 @@ fn fault(case: &Case) -> String {
         // Surefire's element, which build servers know.
         (Verdict::Passed, Some(Note::Flaky { rerun })) => {
             return format!(
-                "<flakyFailure message=\"passed in rerun {rerun}\" type=\"{kind}\">{}</flakyFailure>",
+                "<flakyFailure message=\"passed in rerun {rerun}\" \
+                 type=\"{kind}\">{}</flakyFailure>",
                 text(&case.text)
             );
         }

@@ -1,10 +1,10 @@
 //! Tests whose failures are known: `samovar-quarantine.toml`. Each entry has an owner and an end.
 
 use crate::case::{Case, Note};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use jiff::civil::Date;
 use std::path::Path;
-use toml_edit::{DocumentMut, Table};
+use toml_edit::{DocumentMut, Table, TomlError};
 
 /// Maximum length of the file, bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -49,13 +49,19 @@ impl Quarantine {
 
     fn parse(text: &str) -> Result<Quarantine> {
         const HINT: &str = "hint: an entry is [[test]] with test, owner, until (a date) and reason";
-        let document: DocumentMut = text.parse()?;
+        let document: DocumentMut = text.parse().map_err(|error: TomlError| {
+            let line = error.span().map_or(0, |span| text[..span.start].matches('\n').count() + 1);
+            let message = error.message().replace('\n', ", ");
+            anyhow!("invalid TOML in line {line}: {message}\n{HINT}")
+        })?;
         if let Some((key, _)) = document.iter().find(|(key, _)| *key != "test") {
             bail!("unknown key `{key}`\n{HINT}");
         }
         let Some(tables) = document.get("test") else { return Ok(Quarantine::default()) };
         let Some(tables) = tables.as_array_of_tables() else { bail!("`test` is no list\n{HINT}") };
-        let entries = tables.iter().map(|table| entry(table).with_context(|| HINT.to_owned()));
+        // The hint is the last line.
+        let entries =
+            tables.iter().map(|table| entry(table).map_err(|error| anyhow!("{error:#}\n{HINT}")));
         Ok(Quarantine { entries: entries.collect::<Result<_>>()? })
     }
 
@@ -177,9 +183,11 @@ mod tests {
             ("[[test]]\nname='A'", "unknown key `name`"),
             ("[[tests]]\nname='A'", "unknown key `tests`"),
             ("test = 1", "no list"),
+            ("[[test]]\ntest = A", "invalid TOML in line 2: "),
         ] {
             let error = format!("{:#}", Quarantine::parse(text).expect_err(text));
-            assert!(error.contains(word), "{error}");
+            let (cause, hint) = error.split_once("\nhint: ").expect("a hint");
+            assert!(cause.contains(word) && !hint.contains('\n'), "{error}");
         }
     }
 }

@@ -24,6 +24,8 @@ const OUTPUT_BYTES_MAX: u64 = 64 << 20;
 const TAIL_BYTES_MAX: u64 = 2048;
 /// Maximum time between the order to kill a unit and the report of its end.
 const END_LIMIT: Duration = Duration::from_secs(30);
+/// Maximum output of all tests that is kept for the results, bytes.
+const OUTPUTS_BYTES_MAX: usize = 64 << 20;
 /// Number of the process that lists the tests.
 const LIST: u32 = 0;
 
@@ -75,6 +77,7 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
         by_id: BTreeMap::new(),
         suite: Suite::default(),
         needs: Vec::new(),
+        output_bytes: 0,
     };
     run.suite = run.list()?;
     let mut all = run.suite.units(options.by)?;
@@ -99,7 +102,7 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
     }
     run.skip_after_crashes();
     if run.results.cases.is_empty() && run.results.problems.is_empty() {
-        bail!("no test has run\nhint: no test matches the options of the test framework");
+        bail!("no test has run\nhint: check the filter and the other options that select tests");
     }
     if options.framework.coverage.is_wanted()
         && let Err(error) = run.merge()
@@ -136,6 +139,8 @@ struct Run<'a> {
     suite: Suite,
     /// Crashed tests that had run after tests which they depend on: their indexes in the results.
     needs: Vec<(usize, Vec<usize>)>,
+    /// Output of tests in the results, bytes.
+    output_bytes: usize,
 }
 
 impl Run<'_> {
@@ -441,6 +446,10 @@ impl Run<'_> {
                 // A warning about the class as a whole, such as the lack of tests.
                 case.class = job.unit.class.clone().unwrap_or_else(|| job.unit.name.clone());
             }
+            if self.output_bytes + case.output.len() > OUTPUTS_BYTES_MAX {
+                case.output.clear();
+            }
+            self.output_bytes += case.output.len();
             let known = self.by_id.get(&case.id()).copied();
             match (attempt, known) {
                 // Each part of a class reports a test that the filter excludes, if the class as a
