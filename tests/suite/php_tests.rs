@@ -157,7 +157,9 @@ fn crash_hang_and_exit_cost_one_test_each() {
                     (
                         "testHang",
                         "exec('sleep 1000 >/dev/null 2>&1 & echo $!', $pid);
-                    file_put_contents(__DIR__ . '/pid', $pid[0]); while (true) { sleep(1); }",
+                    exec('setsid sh -c \"sleep 1000 & sleep 1000\" >/dev/null 2>&1 & echo $!', $pid);
+                    file_put_contents(__DIR__ . '/pid', \"$pid[0] $pid[1]\");
+                    while (true) { sleep(1); }",
                     ),
                     ("testGood", good),
                 ],
@@ -177,11 +179,14 @@ fn crash_hang_and_exit_cost_one_test_each() {
     ] {
         assert!(run.text.contains(part), "{part}: {}", run.text);
     }
-    let pid = std::fs::read_to_string(project.path("tests/pid")).expect("the hanging test ran");
-    let process = format!("/proc/{pid}");
-    eventually("the end of a program that a test has started", || {
-        (!Path::new(&process).exists()).then_some(())
-    });
+    let pids = std::fs::read_to_string(project.path("tests/pid")).expect("the hanging test ran");
+    // The second one has left the process group of its test.
+    for pid in pids.split(' ') {
+        let process = format!("/proc/{pid}");
+        eventually("the end of a program that a test has started", || {
+            (!Path::new(&process).exists()).then_some(())
+        });
+    }
 }
 
 #[test]
@@ -347,6 +352,7 @@ fn run_that_cannot_start_names_the_reason() {
     check(&["--boot", "missing.php"], &[], "there is no such file");
     check(&["--by", "suite"], &[], "it takes `class`, `file` or `test`");
     check(&["--php", "7.4"], &[], "samovar-php7.4");
+    check(&["--log-junit", "none/a.xml"], &[], "cannot write `none/a.xml`");
     std::fs::write(project.path("broken.php"), "<?php throw new Error('broken boot');")
         .expect("our folder");
     check(&[], &["--bootstrap", "broken.php"], "broken boot");

@@ -11,6 +11,7 @@ use clap::ArgMatches;
 use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
 use samovar_testing::{Options, Progress, Results, Step, differences, junit, run, summary};
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,6 +49,16 @@ impl Run for TestOptions {
 
 impl TestOptions {
     fn all(&self) -> Result<ExitCode> {
+        if let Some(file) = &self.log_junit {
+            // Better now than after all tests.
+            File::options().create(true).append(true).open(file).with_context(|| {
+                format!(
+                    "cannot write `{}`\nhint: name a file in a folder that exists and that this \
+                     user may write to",
+                    file.display()
+                )
+            })?;
+        }
         let mut all = Vec::new();
         for options in &self.runs {
             all.push(self.one(options)?);

@@ -50,7 +50,8 @@ impl std::fmt::Display for Early {
 
 impl From<anyhow::Error> for Early {
     fn from(error: anyhow::Error) -> Early {
-        Early::Wrong(format!("samovar: {error:#}"))
+        // Hints follow all causes.
+        Early::Wrong(format!("samovar: {}", samovar_server::terminal::words(&error)))
     }
 }
 
@@ -92,7 +93,10 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return Early::Help(error),
         ErrorKind::UnknownArgument if typed.starts_with('-') => (
             format!("unknown flag `{typed}`"),
-            renamed(&typed).or(meant(ContextKind::SuggestedArg)).or_else(other),
+            renamed(&typed).or(match (meant(ContextKind::SuggestedArg), other()) {
+                (Some(meant), Some(other)) => Some(format!("{meant} Or: {other}")),
+                (meant, other) => meant.or(other),
+            }),
         ),
         ErrorKind::UnknownArgument => (format!("unexpected argument `{typed}`"), other()),
         ErrorKind::InvalidSubcommand => {
@@ -135,8 +139,9 @@ pub(crate) fn early(error: clap::Error, hint: impl Fn(&str) -> Option<&'static s
 fn other_command(text: &str) -> Option<String> {
     let usage = text.split_once("Usage: ")?.1.lines().next()?;
     let name = usage.split(' ').nth(1).filter(|_| usage.contains("[-- "))?;
-    let example = "--help shows an example";
-    Some(format!("another command and its words follow `--`; samovar {name} {example}"))
+    Some(format!(
+        "another command and its words follow `--`; samovar {name} --help shows an example"
+    ))
 }
 
 /// Returns a hint with the current name of a renamed flag.

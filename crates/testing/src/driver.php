@@ -122,14 +122,29 @@ final class Driver
             self::writeConfiguration($order['configuration']);
         }
         if (isset($order['units'])) {
-            register_shutdown_function([self::class, 'listUnits'], $order);
+            self::atEnd([self::class, 'listUnits'], $order);
         }
         if (isset($order['learned'])) {
-            register_shutdown_function([self::class, 'learn'], $order['learned']);
+            self::atEnd([self::class, 'learn'], $order['learned']);
         }
         if (self::$plan['after'] !== null && $order['isUnit']) {
-            register_shutdown_function([self::class, 'command'], self::$plan['after']);
+            self::atEnd([self::class, 'command'], self::$plan['after']);
         }
+    }
+
+    /**
+     * Calls a function at the end of this process, and not of those that tests fork.
+     *
+     * @param mixed $argument
+     */
+    private static function atEnd(callable $function, $argument): void
+    {
+        $pid = getmypid();
+        register_shutdown_function(static function () use ($pid, $function, $argument): void {
+            if (getmypid() === $pid) {
+                $function($argument);
+            }
+        });
     }
 
     /** Runs a command of the user before or after a unit. */

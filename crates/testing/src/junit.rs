@@ -16,6 +16,14 @@ const CASES_MAX: usize = 1_000_000;
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// Elements about the end of a test.
 const FAULTS: [&str; 5] = ["failure", "error", "warning", "skipped", "incomplete"];
+/// Exceptions of `PHPUnit` about risky tests, which are errors in its log.
+const RISKY: [&str; 5] = [
+    "RiskyTestError",
+    "OutputError",
+    "CoveredCodeNotExecutedException",
+    "MissingCoversAnnotationException",
+    "UnintentionallyCoveredCodeError",
+];
 /// Element with the output of a test.
 const OUTPUT: &str = "system-out";
 
@@ -25,6 +33,8 @@ const OUTPUT: &str = "system-out";
 ///
 /// A description of text that is not an XML document of a framework.
 pub(crate) fn read(text: &str) -> Result<Vec<Case>, String> {
+    // A process that a test has forked may have written its own results into the same file before.
+    let text = text.rfind("<?xml ").map_or(text, |at| &text[at..]);
     let mut cases: Vec<Case> = Vec::new();
     let mut reader = Reader::new(text);
     let (mut is_open, mut is_complete) = (false, false);
@@ -86,12 +96,18 @@ fn case(attributes: &BTreeMap<&str, String>) -> Case {
     }
 }
 
+/// Whether an exception of the framework is about a risky test.
+fn is_risky(kind: &str) -> bool {
+    let name = kind.strip_prefix("PHPUnit\\Framework\\").unwrap_or_default();
+    RISKY.contains(&name)
+}
+
 fn close(cases: &mut [Case], element: &str, fault: Option<(String, String)>, message: &str) {
     let (Some(case), Some((kind, text))) = (cases.last_mut(), fault) else { return };
     let text = if text.trim().is_empty() { message.to_owned() } else { text };
     let verdict = match element {
         "failure" => Verdict::Failed,
-        "error" if kind.contains("RiskyTest") || text.starts_with("Risky Test") => Verdict::Risky,
+        "error" if is_risky(&kind) || text.starts_with("Risky Test") => Verdict::Risky,
         "error" => Verdict::Errored,
         "warning" => Verdict::Warned,
         _ => Verdict::Skipped,
@@ -270,7 +286,7 @@ Failed asserting that 1 is 2.&#13;
     </testsuite>
     <testcase name="testSkipped" class="A\BTest" assertions="0" time="0"><skipped/></testcase>
     <testcase name="testRisky" class="A\BTest" assertions="0" time="0">
-      <error type="PHPUnit\Framework\RiskyTestError">Risky Test
+      <error type="PHPUnit\Framework\OutputError">printed
 </error>
     </testcase>
     <testcase name="testError" class="A\BTest" assertions="0" time="0">
@@ -305,6 +321,13 @@ Error: <b>]]></error>
             assert!(read.as_ref().map_or(true, Vec::is_empty), "{len}: {read:?}");
         }
         assert_eq!(read("<?xml version=\"1.0\"?>\n<testsuites/>\n"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn last_of_several_documents_counts() {
+        let other = "<?xml version=\"1.0\"?>\n<testsuites><testcase name=\"a\"/></testsuites>";
+        assert_eq!(read(&format!("{other}\n{LOG}")), read(LOG));
+        assert_eq!(read(&format!("{LOG}{other}")).map(|cases| cases.len()), Ok(1));
     }
 
     #[test]

@@ -5,11 +5,15 @@
 //! call waits here. It returns in the process itself to load classes, and in each child to run
 //! tests.
 //! Units are killed by process group, so that programs which they have started end with them.
+//! `orphans.rs` ends those that have left the group.
+
+mod orphans;
 
 use crate::options::open;
 use crate::php_options::PhpOptions;
 use crate::{boundary, os, relinking, shared};
-use rustix::event::{PollFd, PollFlags, poll};
+use orphans::Orphans;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
 use rustix::process::{
@@ -32,6 +36,8 @@ use std::process::ExitCode;
 const UNITS_MAX: usize = 1024;
 /// Memory for Samovar's shared objects in one unit, bytes. Its pages are used on demand.
 const SHARED_BYTES: u64 = 16 << 20;
+/// Maximum time for the end of a unit that was killed.
+const END_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// Folder of Debian's configuration, by PHP version.
 const DEBIAN: &str = "/etc/php";
 /// Variables that name PHP's configuration.
@@ -53,6 +59,7 @@ struct Image {
     order: Vec<u8>,
     /// Folder of the files of the run.
     files: Option<PathBuf>,
+    orphans: Orphans,
 }
 
 struct Global(UnsafeCell<Option<Image>>);
@@ -86,7 +93,14 @@ pub(crate) fn run(start: TestStart) -> Result<ExitCode, Box<dyn Error>> {
     let word = |path: PathBuf| CString::new(path.into_os_string().into_vec());
     let binary = php_binary(&built).map(word).transpose()?.unwrap_or_default();
     let (driver, script) = (word(start.driver)?, word(start.script)?);
-    let image = Image { channel, units: Vec::new(), is_ready: false, order: Vec::new(), files };
+    let image = Image {
+        channel,
+        units: Vec::new(),
+        is_ready: false,
+        order: Vec::new(),
+        files,
+        orphans: Orphans::default(),
+    };
     // SAFETY: see `Global`; PHP does not run yet.
     unsafe { *IMAGE.0.get() = Some(image) };
     let status = boundary::php_tests(&driver, &script, &binary);
@@ -157,6 +171,7 @@ impl Image {
     fn next(&mut self) -> io::Result<Next> {
         if !self.is_ready {
             self.is_ready = true;
+            self.orphans = Orphans::adopt();
             // From here on the end of the channel ends this process, and with it all units.
             let _ = rustix::process::set_parent_process_death_signal(None);
             self.channel.send(&TestEvent::Ready { php: boundary::php_version() })?;
@@ -215,6 +230,8 @@ impl Image {
             // Programs that the unit has started do not outlive it.
             unit.kill();
             let unit = self.units.swap_remove(n).number;
+            let running: Vec<_> = self.units.iter().map(|unit| unit.pid).collect();
+            self.orphans.end(Some(unit), &running);
             self.channel.send(&TestEvent::Died { unit, status })?;
         }
         Ok(())
@@ -281,7 +298,11 @@ impl Image {
 
     fn end_units(&mut self) {
         self.units.iter().for_each(Unit::kill);
-        self.units.clear();
+        for unit in self.units.drain(..) {
+            let mut end = [PollFd::from_borrowed_fd(unit.end.as_fd(), PollFlags::IN)];
+            let _ = retry_on_intr(|| poll(&mut end, Some(&END_LIMIT)));
+        }
+        self.orphans.end(None, &[]);
     }
 }
 

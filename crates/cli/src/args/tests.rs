@@ -130,7 +130,8 @@ fn wrong_command_line_gives_error_and_hint() {
     let words = "another command and its words follow `--`; samovar test --help shows an example";
     check("samovar test tests", "unexpected argument `tests`", words);
     check("samovar test --testsuite a", "unknown flag `--testsuite`", words);
-    check("samovar test --filter a", "unknown flag `--filter`", "did you mean `--after`?");
+    let meant = format!("did you mean `--after`? Or: {words}");
+    check("samovar test --filter a", "unknown flag `--filter`", &meant);
     let more = "see samovar --help and samovar serve --help";
     check("samovar serve --worker 1", "unknown flag `--worker`", "did you mean `--workers`?");
     check("samovar serve --define a=1", "unknown flag `--define`", "use the new name `--php`");
