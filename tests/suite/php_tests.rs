@@ -157,7 +157,8 @@ fn crash_hang_and_exit_cost_one_test_each() {
                     (
                         "testHang",
                         "exec('sleep 1000 >/dev/null 2>&1 & echo $!', $pid);
-                    exec('setsid sh -c \"sleep 1000 & sleep 1000\" >/dev/null 2>&1 & echo $!', $pid);
+                    $other = 'setsid sh -c \"sleep 1000 & sleep 1000\"';
+                    exec(\"$other >/dev/null 2>&1 & echo $!\", $pid);
                     file_put_contents(__DIR__ . '/pid', \"$pid[0] $pid[1]\");
                     while (true) { sleep(1); }",
                     ),

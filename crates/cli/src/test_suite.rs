@@ -50,8 +50,8 @@ impl Run for TestOptions {
 impl TestOptions {
     fn all(&self) -> Result<ExitCode> {
         if let Some(file) = &self.log_junit {
-            // Better now than after all tests.
-            File::options().create(true).append(true).open(file).with_context(|| {
+            // Better now than after all tests. Old results do not survive a run that fails.
+            File::create(file).with_context(|| {
                 format!(
                     "cannot write `{}`\nhint: name a file in a folder that exists and that this \
                      user may write to",

@@ -49,6 +49,8 @@ pub(crate) struct Suite {
     /// Index of the class of each test.
     class_of: Vec<usize>,
     by_name: BTreeMap<String, usize>,
+    /// Number of the test of each method, by class.
+    methods: Vec<BTreeMap<String, usize>>,
     by_file: BTreeMap<PathBuf, Vec<usize>>,
 }
 
@@ -56,7 +58,10 @@ impl Suite {
     pub(crate) fn new(classes: Vec<Listed>) -> Suite {
         let mut suite = Suite::default();
         for (n, class) in classes.iter().enumerate() {
-            suite.first.push(suite.class_of.len());
+            let first = suite.class_of.len();
+            suite.first.push(first);
+            let methods = class.methods.iter().enumerate();
+            suite.methods.push(methods.map(|(at, name)| (name.clone(), first + at)).collect());
             suite.class_of.extend(std::iter::repeat_n(n, class.methods.len().max(1)));
             suite.by_file.entry(class.file.clone()).or_default().push(n);
             if let Some(name) = &class.class {
@@ -132,12 +137,12 @@ impl Suite {
     /// Whether a case of a unit's log is a result of another unit: a producer, or a test that the
     /// framework reports although it has not run.
     pub(crate) fn is_of_other(&self, unit: &Unit, case: &Case) -> bool {
-        self.test_of(case).is_some_and(|test| !unit.tests.contains(&test))
+        self.test_of(case).is_some_and(|test| !unit.has(test))
     }
 
     /// Whether a case of a unit's log is a result of one of its listed tests.
     pub(crate) fn is_own(&self, unit: &Unit, case: &Case) -> bool {
-        self.test_of(case).is_some_and(|test| unit.tests.contains(&test))
+        self.test_of(case).is_some_and(|test| unit.has(test))
     }
 
     fn test_of(&self, case: &Case) -> Option<usize> {
@@ -165,9 +170,7 @@ impl Suite {
     }
 
     fn find(&self, class: &str, method: &str) -> Option<usize> {
-        let class = *self.by_name.get(class)?;
-        let n = self.classes[class].methods.iter().position(|own| own == method)?;
-        Some(self.first[class] + n)
+        self.methods[*self.by_name.get(class)?].get(method).copied()
     }
 
     /// Returns the listed tests that a test depends on.

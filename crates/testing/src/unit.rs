@@ -20,7 +20,7 @@ pub(crate) struct Unit {
     /// Whether the framework finds its class by the name of the file. Otherwise it needs a
     /// configuration that names the files.
     pub(crate) is_plain: bool,
-    /// The listed tests whose results count.
+    /// The listed tests whose results count, in ascending order.
     pub(crate) tests: Vec<usize>,
     /// Tests that run before these, because these depend on them. Their results do not count.
     pub(crate) producers: Vec<usize>,
@@ -38,6 +38,11 @@ pub(crate) struct OwnConfiguration {
 }
 
 impl Unit {
+    /// Whether the result of a listed test counts.
+    pub(crate) fn has(&self, test: usize) -> bool {
+        self.tests.binary_search(&test).is_ok()
+    }
+
     /// Returns the arguments for the framework, and the configuration that they name.
     pub(crate) fn arguments(
         &self,
