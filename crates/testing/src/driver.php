@@ -285,12 +285,14 @@ final class Driver
         $text = is_file($order['list']) ? (string) file_get_contents($order['list']) : '';
         $text = (string) preg_replace(self::NO_UTF8, '?', $text);
         $text = preg_replace('/[\x00-\x08\x0B\x0C\x0E-\x1F]/', '?', $text);
-        if ($text === '' || !@$document->loadXML((string) $text, LIBXML_PARSEHUGE)) {
+        $isListed = $text !== '' && @$document->loadXML((string) $text, LIBXML_PARSEHUGE);
+        $fatal = E_ERROR | E_PARSE | E_CORE_ERROR | E_COMPILE_ERROR;
+        if (!$isListed && ((error_get_last()['type'] ?? 0) & $fatal) !== 0) {
             return;
         }
         $filter = new Filter($order['filter'] ?? '');
         $units = [];
-        foreach ((new \DOMXPath($document))->query('//*') as $node) {
+        foreach ($isListed ? (new \DOMXPath($document))->query('//*') : [] as $node) {
             if (in_array($node->localName, ['testCaseClass', 'testClass'], true)) {
                 $class = $node->getAttribute('name');
                 $file = self::fileOf($class);
@@ -311,13 +313,22 @@ final class Driver
                 $units[$file] = ['class' => null, 'file' => $file, 'methods' => [], 'tests' => 1];
             }
         }
-        // Classes whose data providers fail, or that have no test, are not in the list.
+        // Classes whose data providers fail, or that have no test, are not in the list. PHPUnit 11
+        // and later write no list at all if a data provider fails.
         foreach (get_declared_classes() as $class) {
             if (!isset($units[$class]) && self::isTestOfProject($class)) {
-                $file = (string) (new \ReflectionClass($class))->getFileName();
-                $own = ['class' => $class, 'file' => $file, 'methods' => [], 'tests' => 0];
-                $units[$class] = $own;
+                $methods = $isListed ? [] : self::testMethods($class);
+                $units[$class] = [
+                    'class' => $class,
+                    'file' => (string) (new \ReflectionClass($class))->getFileName(),
+                    'methods' => $methods,
+                    'tests' => count($methods),
+                    'depends' => (object) self::dependencies($class, $methods),
+                ];
             }
+        }
+        if (!$isListed && $units === []) {
+            return;
         }
         self::write($order['units'], ['units' => array_values($units)]);
     }
@@ -375,6 +386,23 @@ final class Driver
             }
         }
         return $targets;
+    }
+
+    /** @return list<string> The methods of a class that are tests. */
+    private static function testMethods(string $class): array
+    {
+        $methods = [];
+        $all = (new \ReflectionClass($class))->getMethods(\ReflectionMethod::IS_PUBLIC);
+        foreach ($all as $method) {
+            $isTest = strpos($method->getName(), 'test') === 0
+                || preg_match('/@test\b/', (string) $method->getDocComment()) === 1
+                || (method_exists($method, 'getAttributes')
+                    && $method->getAttributes('PHPUnit\Framework\Attributes\Test') !== []);
+            if ($isTest && !$method->isStatic() && !$method->isAbstract()) {
+                $methods[] = $method->getName();
+            }
+        }
+        return $methods;
     }
 
     private static function isTestOfProject(string $class): bool

@@ -26,6 +26,8 @@ const TAIL_BYTES_MAX: u64 = 2048;
 const END_LIMIT: Duration = Duration::from_secs(30);
 /// Maximum output of all tests that is kept for the results, bytes.
 const OUTPUTS_BYTES_MAX: usize = 64 << 20;
+/// The framework's text about a unit without tests, such as one that a filter excludes.
+const EMPTY: &str = "No tests executed!";
 /// Number of the process that lists the tests.
 const LIST: u32 = 0;
 
@@ -78,6 +80,7 @@ pub fn run(options: &Options, on: &mut dyn FnMut(Step<'_>)) -> Result<Results> {
         suite: Suite::default(),
         needs: Vec::new(),
         output_bytes: 0,
+        faulty: BTreeSet::new(),
     };
     run.suite = run.list()?;
     let mut all = run.suite.units(options.by)?;
@@ -141,6 +144,8 @@ struct Run<'a> {
     needs: Vec<(usize, Vec<usize>)>,
     /// Output of tests in the results, bytes.
     output_bytes: usize,
+    /// Classes without results whose fault is reported.
+    faulty: BTreeSet<String>,
 }
 
 impl Run<'_> {
@@ -169,6 +174,13 @@ impl Run<'_> {
         let list: List = serde_json::from_str(&text).context("the list of tests is garbled")?;
         if list.units.is_empty() {
             bail!("no tests found; the test framework's output:\n{output}");
+        }
+        let ending = Ending::of(status);
+        if !matches!(ending, Ending::Exit(0)) {
+            self.results.status = 2;
+            self.results.problems.push(format!(
+                "the test framework did not list all tests ({ending}); its output:\n{output}"
+            ));
         }
         self.load(LIST)?;
         Ok(Suite::new(list.units))
@@ -353,7 +365,7 @@ impl Run<'_> {
         let has_run = cases.is_ok();
         let cases = match cases {
             Ok(mut cases) => {
-                if let (Ending::Exit(status), false) = (ending, cases.is_empty()) {
+                if let Ending::Exit(status) = ending {
                     self.note_status(&unit.job, *status, &cases, &output);
                 }
                 cases.retain(|case| !self.suite.is_of_other(&unit.job.unit, case));
@@ -425,11 +437,23 @@ impl Run<'_> {
         }
     }
 
-    /// Keeps an exit status that no failed test explains, such as that of `failOnWarning`.
+    /// Keeps an exit status that no failed test explains: that of `failOnWarning`, or of a data
+    /// provider or `setUpBeforeClass` that failed, which `PHPUnit` 10 and later do not log.
     fn note_status(&mut self, job: &Job, status: i32, cases: &[Case], output: &str) {
-        if status != 0 && job.attempt == Attempt::First && !cases.iter().any(|c| c.verdict.is_bad())
-        {
-            self.results.status = self.results.status.max(if status == 1 { 1 } else { 2 });
+        let explained = cases.iter().map(|case| match case.verdict {
+            Verdict::Errored => 2,
+            Verdict::Failed => 1,
+            _ => 0,
+        });
+        let is_explained = status <= explained.max().unwrap_or(0);
+        // Each unit of a class with a filter may be empty, and reports the class's own fault.
+        let is_no_fault = cases.is_empty() && status == 1 && output.contains(EMPTY);
+        let class = job.unit.class.as_ref().unwrap_or(&job.unit.name);
+        if is_explained || is_no_fault || job.attempt != Attempt::First {
+            return;
+        }
+        self.results.status = self.results.status.max(if status == 1 { 1 } else { 2 });
+        if !cases.is_empty() || self.faulty.insert(class.clone()) {
             self.results.problems.push(format!(
                 "{}: the test framework ended with status {status}; its output:\n{output}",
                 job.unit.name
