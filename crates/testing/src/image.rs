@@ -115,7 +115,7 @@ impl Image {
                      hint: mend the bootstrap of the tests or the file of --boot, or raise \
                      --time-limit",
                     options.time_limit.as_secs_f64(),
-                    image.output()
+                    image.shown_output()
                 );
             }
         }
@@ -125,6 +125,11 @@ impl Image {
     /// Returns the output of the boot.
     pub(crate) fn output(&self) -> String {
         scratch::tail(&self.log, TAIL_BYTES_MAX)
+    }
+
+    fn shown_output(&self) -> String {
+        let output = self.output();
+        if output.is_empty() { "no output".to_owned() } else { output }
     }
 
     pub(crate) fn send(&self, order: &TestOrder) -> Result<()> {
@@ -161,8 +166,7 @@ impl Image {
             "a test may have killed it: run the last units alone, with --jobs 1"
         };
         let status = self.child.wait().map(|status| status.to_string()).unwrap_or_default();
-        let output = self.output();
-        let output = if output.is_empty() { "no output".to_owned() } else { output };
+        let output = self.shown_output();
         format!("PHP ended {when} ({status}); its output:\n{output}\nhint: {hint}")
     }
 }
