@@ -5,7 +5,7 @@ use crate::tree::{files, is_kind, none, read};
 
 /// File, number of sleeps in it, reason.
 const ALLOWED: &[(&str, usize, &str)] = &[
-    ("bench/load/tests/load/server.rs", 2, "a server that answers late"),
+    ("crates/load/tests/load/server.rs", 2, "a server that answers late"),
     ("crates/admin/examples/demo/main.rs", 1, "the rate of requests"),
     ("crates/front/src/tests/failures.rs", 1, "between two looks at a condition"),
     ("crates/front/src/tests/slow.rs", 1, "a client that is slow"),

@@ -1,28 +1,41 @@
-//! The load generator of `bench/`: sends requests to one server and prints figures about its
-//! responses as JSON.
+//! load: HTTP/1.1 requests to one server, and figures about its responses.
 //!
-//! It has one thread, to take as little as possible from the server on the same cores. The way of a
-//! request:
+//! It has one thread, to take as little as possible from a server on the same cores. Two users:
 //!
-//! - `drive` begins it, in a closed loop or as scheduled by `schedule` and `arrivals`
-//! - `targets` selects it, `request` has its bytes
+//! - the load generator of `bench/` (`main.rs`, [`program`]): one run, printed as JSON
+//! - `samovar plan verify` ([`OpenLoop`]): steps of growing rate with kept connections
+//!
+//! The way of a request:
+//!
+//! - `drive` begins it, in a closed loop or as scheduled by `schedule` and `arrivals`; `open_loop`
+//!   begins it at the random times of `poisson`
+//! - `targets` or `mix` selects it, `request` has its bytes
 //! - `connection` sends it, `input` reads until `response` finds the response complete
-//! - `measure` counts it, `report` prints the sums
+//! - `measure` counts it, `report` prints the sums; `figures` has those of a step
 
 mod arrivals;
 mod connection;
 mod deadline;
 mod drive;
 mod failure;
+mod figures;
 mod input;
 mod measure;
+mod mix;
+mod open_loop;
 mod options;
+mod poisson;
 mod report;
 mod request;
 mod response;
 mod schedule;
 mod targets;
 mod url;
+
+pub use figures::{Cut, Figures};
+pub use mix::{Mix, Target};
+pub use open_loop::{CONNECTIONS_MAX, Limits, OpenLoop, Step};
+pub use url::Url;
 
 use anyhow::Context;
 use clap::Parser;
@@ -36,7 +49,8 @@ use tokio::runtime::{Builder, LocalOptions};
 /// Exit code for bad arguments, the same as clap's.
 const EXIT_USAGE: u8 = 2;
 
-fn main() -> ExitCode {
+/// Runs the load generator with the arguments of this process.
+pub fn program() -> ExitCode {
     let options = Options::parse();
     let targets = match prepare(&options) {
         Ok(targets) => targets,

@@ -12,12 +12,16 @@ fn modules_import_only_lower_ones() {
         "response",
         "request",
         "targets",
+        "mix",
+        "poisson",
         "failure",
         "input",
         "connection",
         "measure",
         "report",
         "drive",
+        "figures",
+        "open_loop",
     ];
     samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
 }

@@ -7,17 +7,22 @@ const DEFAULT_PORT: u16 = 80;
 
 /// The server, and the path in its URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
+pub struct Url {
     /// Value of the Host header.
-    pub(crate) authority: String,
+    pub authority: String,
     /// Starts with a slash and includes the query.
-    pub(crate) path: String,
-    pub(crate) address: SocketAddr,
+    pub path: String,
+    /// First address of the host.
+    pub address: SocketAddr,
 }
 
 impl Url {
     /// Parses a URL and resolves its host. IPv4 comes first: `localhost` usually means that.
-    pub(crate) fn parse(text: &str) -> Result<Url, String> {
+    ///
+    /// # Errors
+    ///
+    /// It is no URL with `http://`, or its host has no address.
+    pub fn parse(text: &str) -> Result<Url, String> {
         let rest = text.strip_prefix(SCHEME).ok_or_else(|| {
             format!("the URL must start with {SCHEME}\nhint: TLS is not supported")
         })?;

@@ -80,6 +80,14 @@ impl Timer {
         Ok(Timer(registered.context("no timer")?))
     }
 
+    /// Sleeps until a time after `start`; not at all if it has passed.
+    pub(crate) async fn sleep_until(&self, start: Instant, time: Duration) {
+        let wait = time.saturating_sub(start.elapsed());
+        if !wait.is_zero() {
+            self.sleep(wait).await;
+        }
+    }
+
     async fn sleep(&self, wait: Duration) {
         let it_value = Timespec::try_from(wait).expect("a wait within the window");
         let once = Itimerspec { it_interval: Timespec::default(), it_value };

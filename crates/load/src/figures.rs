@@ -1,0 +1,217 @@
+//! Figures of a step of `OpenLoop`.
+
+use crate::connection::Reply;
+use crate::failure::Failure;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Longest latency of the histograms, µs; longer ones count as this.
+const LATENCY_US_MAX: u64 = 600_000_000;
+const SIGNIFICANT_DIGITS: u8 = 3;
+/// Finished requests from which a share of failures ends the step.
+const FAILURES_COUNT_MIN: u64 = 50;
+/// This share of failures ends a step.
+const FAILURES_SHARE_MAX: f64 = 0.5;
+/// Failures to connect in a row, without any response since, that are the end of the server.
+const DEAD_CONNECTS: u64 = 20;
+
+/// Reason why a step ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// More requests than allowed waited for a connection.
+    Backlog,
+    /// More than half of the requests failed.
+    Failures,
+    /// The server accepts no connections.
+    Dead,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Figures of one step, without those of its warm-up.
+#[derive(Clone, Debug)]
+pub struct Figures {
+    /// Requests that became due.
+    pub due: u64,
+    /// Complete responses.
+    pub responses: u64,
+    /// Responses with status 429 or from 500 on.
+    pub refused: u64,
+    /// Requests without a complete response in time.
+    pub failed: u64,
+    /// Responses with another status than the recorded one.
+    pub other_status: u64,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Time from the moment at which a request was due to the end of its response, µs.
+    pub latency_us: Histogram<u64>,
+    /// Time from the start of sending to the end of the response, µs.
+    pub on_connection_us: Histogram<u64>,
+    /// Lateness of the client itself: from the moment at which a request was due to its release, µs.
+    pub lag_us: Histogram<u64>,
+    /// Highest number of requests in flight.
+    pub in_flight_max: usize,
+    /// Measured time.
+    pub elapsed: Duration,
+    /// CPU time of the client's thread per second.
+    pub cpu_share: f64,
+    /// Reason for an early end.
+    pub cut: Option<Cut>,
+    /// Failures to connect since the last response.
+    unconnected: u64,
+}
+
+impl Figures {
+    pub(crate) fn new() -> Figures {
+        Figures {
+            due: 0,
+            responses: 0,
+            refused: 0,
+            failed: 0,
+            other_status: 0,
+            statuses: BTreeMap::new(),
+            latency_us: histogram(),
+            on_connection_us: histogram(),
+            lag_us: histogram(),
+            in_flight_max: 0,
+            elapsed: Duration::ZERO,
+            cpu_share: 0.0,
+            cut: None,
+            unconnected: 0,
+        }
+    }
+
+    /// Counts the end of a request. Failures have the latency at which they were noticed: a
+    /// timeout is a late response.
+    pub(crate) fn end(
+        &mut self,
+        result: Result<Reply, Failure>,
+        expected: Option<u16>,
+        latency: Duration,
+        on_connection: Duration,
+    ) {
+        match result {
+            Ok(reply) => {
+                self.unconnected = 0;
+                self.responses += 1;
+                *self.statuses.entry(reply.status).or_default() += 1;
+                self.refused += u64::from(reply.status == 429 || reply.status >= 500);
+                self.other_status +=
+                    u64::from(expected.is_some_and(|expected| expected != reply.status));
+                record(&mut self.latency_us, latency);
+                record(&mut self.on_connection_us, on_connection);
+            }
+            Err(failure) => {
+                self.failed += 1;
+                self.unconnected += u64::from(failure == Failure::Connect);
+                if failure == Failure::Timeout {
+                    record(&mut self.latency_us, latency);
+                    record(&mut self.on_connection_us, on_connection);
+                }
+            }
+        }
+    }
+
+    /// Counts a request that became due, with the lateness of its release.
+    pub(crate) fn release(&mut self, lag: Duration) {
+        self.due += 1;
+        record(&mut self.lag_us, lag);
+    }
+
+    /// Share of the finished requests that failed or were refused.
+    #[allow(clippy::cast_precision_loss)] // Below 2^52.
+    pub fn errors_share(&self) -> f64 {
+        let finished = self.responses + self.failed;
+        (self.refused + self.failed) as f64 / finished.max(1) as f64
+    }
+
+    /// A reason to end the step now.
+    pub(crate) fn reason_to_end(&self) -> Option<Cut> {
+        if self.unconnected >= DEAD_CONNECTS {
+            return Some(Cut::Dead);
+        }
+        let is_enough = self.responses + self.failed >= FAILURES_COUNT_MIN;
+        (is_enough && self.errors_share() > FAILURES_SHARE_MAX).then_some(Cut::Failures)
+    }
+}
+
+/// Returns the latency that this share of the requests does not exceed; `None` without requests.
+#[allow(clippy::cast_precision_loss)] // Below 2^52.
+pub(crate) fn seconds_at(histogram: &Histogram<u64>, share: f64) -> Option<f64> {
+    (!histogram.is_empty()).then(|| histogram.value_at_quantile(share) as f64 / 1e6)
+}
+
+impl Figures {
+    /// Latency that this share of the requests does not exceed, s; `None`: no response.
+    pub fn latency(&self, share: f64) -> Option<f64> {
+        seconds_at(&self.latency_us, share)
+    }
+
+    /// The same without the time in which a request waited for a connection, s.
+    pub fn on_connection(&self, share: f64) -> Option<f64> {
+        seconds_at(&self.on_connection_us, share)
+    }
+
+    /// Lateness of the client that this share of the requests does not exceed, s.
+    pub fn lag(&self, share: f64) -> f64 {
+        seconds_at(&self.lag_us, share).unwrap_or(0.0)
+    }
+}
+
+fn record(histogram: &mut Histogram<u64>, time: Duration) {
+    let us = u64::try_from(time.as_micros()).unwrap_or(LATENCY_US_MAX);
+    histogram.saturating_record(us.max(1));
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_US_MAX, SIGNIFICANT_DIGITS)
+        .expect("bounds and digits that hdrhistogram allows")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cut, DEAD_CONNECTS, Figures};
+    use crate::connection::Reply;
+    use crate::failure::Failure;
+    use std::time::Duration;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn reply(status: u16) -> Reply {
+        Reply { status, bytes: 10 }
+    }
+
+    #[test]
+    fn errors_are_late_responses_refusals_and_failures() {
+        let mut figures = Figures::new();
+        for (status, expected) in [(200, None), (404, Some(404)), (302, Some(200)), (503, None)] {
+            figures.end(Ok(reply(status)), expected, MS * 2, MS);
+        }
+        figures.end(Err(Failure::Io), None, MS, MS);
+        figures.end(Err(Failure::Timeout), None, MS * 900, MS * 800);
+        assert_eq!((figures.refused, figures.failed, figures.other_status), (1, 2, 1));
+        assert!((figures.errors_share() - 0.5).abs() < 1e-9);
+        // The timeout is in the latency; a fast failure is not, because it would look good.
+        assert_eq!(figures.latency_us.len(), 5);
+        assert!(figures.latency(0.99).is_some_and(|p99| (0.89..0.91).contains(&p99)));
+        assert!(figures.latency(0.5).is_some_and(|p50| (0.0019..0.0021).contains(&p50)));
+        assert_eq!(figures.reason_to_end(), None);
+    }
+
+    #[test]
+    fn dead_server_and_many_errors_end_a_step() {
+        let mut figures = Figures::new();
+        for _ in 1..DEAD_CONNECTS {
+            figures.end(Err(Failure::Connect), None, MS, MS);
+        }
+        assert_eq!(figures.reason_to_end(), None);
+        figures.end(Err(Failure::Connect), None, MS, MS);
+        assert_eq!(figures.reason_to_end(), Some(Cut::Dead));
+        figures.end(Ok(reply(200)), None, MS, MS);
+        for _ in 0..40 {
+            figures.end(Ok(reply(503)), None, MS, MS);
+        }
+        assert_eq!(figures.reason_to_end(), Some(Cut::Failures));
+    }
+}
