@@ -19,6 +19,7 @@
 //! | `trend.rs` | forecast |
 //! | `plan.rs` | the plan for a fleet, and what-if |
 //! | `weights.rs` | weights for load balancers |
+//! | `verify.rs` | measured ceiling, compared with the predicted one |
 //! | `text.rs`, `page.rs` | output for a terminal and as HTML |
 
 // Counts and times stay far below 2⁵², so they are exact as floats.
@@ -46,6 +47,7 @@ mod steps;
 mod text;
 mod topology;
 mod trend;
+pub mod verify;
 mod weights;
 
 pub use capacity::{Input, Limit, Resource};

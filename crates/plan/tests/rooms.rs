@@ -23,6 +23,7 @@ fn modules_use_only_lower_layers() {
         "plan",
         "server",
         "text",
+        "verify",
         "weights",
         "page",
     ];

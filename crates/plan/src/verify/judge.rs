@@ -1,0 +1,215 @@
+//! A measured step → its verdict: the goal is met, missed, or the client could not measure.
+
+use serde::Serialize;
+
+/// Share of the goal that the lateness of the client may reach; more and the latency is its own.
+const LAG_SHARE_MAX: f64 = 0.2;
+/// CPU time per second of the client's only thread, from which it is saturated.
+const CLIENT_CPU_MAX: f64 = 0.9;
+/// Responses without which a percentile of 99 says little.
+const RESPONSES_MIN: u64 = 100;
+
+/// Latency and errors that a rate must meet.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Goal {
+    /// Share of the requests, such as 0.99.
+    pub quantile: f64,
+    /// Latency that this share does not exceed, s.
+    pub latency: f64,
+    /// Highest share of failed requests.
+    pub errors: f64,
+}
+
+/// Reason why a step ended early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyEnd {
+    /// Too many requests waited.
+    Backlog,
+    /// More than half of the requests failed.
+    Failures,
+    /// The server accepts no connections.
+    Dead,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Figures of the client itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Client {
+    /// Lateness of the client at the goal's share of its requests, s.
+    pub lag: f64,
+    /// CPU time per second of its thread.
+    pub cpu: f64,
+    /// Highest number of requests in flight.
+    pub in_flight: usize,
+    /// Maximum number of requests in flight.
+    pub connections: usize,
+}
+
+/// A measured step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// Requests per second that were due.
+    pub rate: f64,
+    /// Number of complete responses, timeouts not included.
+    pub responses: u64,
+    /// Latency of half of the requests, from the moment at which they were due, s.
+    pub p50: Option<f64>,
+    /// Latency at the goal's share of the requests, s.
+    pub latency: Option<f64>,
+    /// The same without the time in which a request waited for a connection of the client, s.
+    pub on_connection: Option<f64>,
+    /// Share of failed requests.
+    pub errors: f64,
+    /// Share of responses with another status than the recorded one.
+    pub other_status: f64,
+    /// Cores that the server used; `None`: unknown.
+    pub server_cores: Option<f64>,
+    /// The client.
+    pub client: Client,
+    /// Reason for an early end.
+    pub ended: Option<EarlyEnd>,
+}
+
+/// Reason why a step missed the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Miss {
+    /// Latency.
+    Latency,
+    /// Errors.
+    Errors,
+    /// The requests that wait grew without end.
+    Backlog,
+}
+
+/// Limit of the client that makes a step useless.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ClientLimit {
+    /// It sent requests too late.
+    Late,
+    /// It had no CPU time left.
+    Cpu,
+    /// It had no free connection.
+    Connections,
+}
+
+/// Verdict about a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "verdict", content = "reason")]
+pub enum Verdict {
+    /// The server meets the goal.
+    Met,
+    /// The server misses it.
+    Missed(Miss),
+    /// The client was the limit: the step says nothing about the server.
+    ClientLimited(ClientLimit),
+    /// The server accepts no connections.
+    Dead,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Judges a step.
+pub fn judge(step: &Measured, goal: &Goal) -> Verdict {
+    match step.ended {
+        Some(EarlyEnd::Interrupted) => return Verdict::Interrupted,
+        Some(EarlyEnd::Dead) => return Verdict::Dead,
+        _ => {}
+    }
+    // A saturated client also makes its requests late, so its own limits come first.
+    let client = &step.client;
+    if client.cpu > CLIENT_CPU_MAX {
+        return Verdict::ClientLimited(ClientLimit::Cpu);
+    }
+    if client.lag > LAG_SHARE_MAX * goal.latency {
+        return Verdict::ClientLimited(ClientLimit::Late);
+    }
+    if step.ended == Some(EarlyEnd::Failures) || step.errors > goal.errors {
+        return Verdict::Missed(Miss::Errors);
+    }
+    let is_late = step.latency.is_none_or(|latency| latency > goal.latency);
+    if !is_late && step.ended.is_none() {
+        return Verdict::Met;
+    }
+    // With all connections busy, requests wait in the client. If the responses themselves come in
+    // time, more connections would have been served.
+    let is_full = client.in_flight >= client.connections;
+    if is_full && step.on_connection.is_some_and(|latency| latency <= goal.latency) {
+        return Verdict::ClientLimited(ClientLimit::Connections);
+    }
+    if step.ended == Some(EarlyEnd::Backlog) {
+        return Verdict::Missed(Miss::Backlog);
+    }
+    Verdict::Missed(Miss::Latency)
+}
+
+impl Verdict {
+    /// Whether the step may have been bad by chance: a short stall, with few responses.
+    pub(super) fn is_doubtful(self) -> bool {
+        matches!(self, Verdict::Missed(Miss::Latency | Miss::Errors))
+    }
+}
+
+impl Measured {
+    /// Whether the responses are too few for a percentile.
+    pub fn is_short(&self) -> bool {
+        self.responses < RESPONSES_MIN
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOAL: Goal = Goal { quantile: 0.99, latency: 0.25, errors: 0.001 };
+
+    fn good() -> Measured {
+        let client = Client { lag: 0.001, cpu: 0.2, in_flight: 3, connections: 64 };
+        Measured {
+            rate: 100.0,
+            responses: 1000,
+            p50: Some(0.01),
+            latency: Some(0.2),
+            on_connection: Some(0.2),
+            client,
+            ..Measured::default()
+        }
+    }
+
+    #[test]
+    fn each_limit_has_its_verdict() {
+        let client = |change: fn(&mut Client)| {
+            let mut step = Measured { latency: Some(0.3), ..good() };
+            change(&mut step.client);
+            step
+        };
+        let late = Measured { latency: Some(0.3), on_connection: Some(0.3), ..good() };
+        for (step, expected) in [
+            (good(), Verdict::Met),
+            (Measured { latency: Some(0.25), ..good() }, Verdict::Met),
+            (late.clone(), Verdict::Missed(Miss::Latency)),
+            (Measured { latency: None, ..good() }, Verdict::Missed(Miss::Latency)),
+            (Measured { errors: 0.002, ..good() }, Verdict::Missed(Miss::Errors)),
+            (Measured { ended: Some(EarlyEnd::Failures), ..good() }, Verdict::Missed(Miss::Errors)),
+            (Measured { ended: Some(EarlyEnd::Backlog), ..late }, Verdict::Missed(Miss::Backlog)),
+            (Measured { ended: Some(EarlyEnd::Dead), ..good() }, Verdict::Dead),
+            (Measured { ended: Some(EarlyEnd::Interrupted), ..good() }, Verdict::Interrupted),
+            (client(|c| c.cpu = 0.95), Verdict::ClientLimited(ClientLimit::Cpu)),
+            (client(|c| c.lag = 0.06), Verdict::ClientLimited(ClientLimit::Late)),
+            (client(|c| c.in_flight = 64), Verdict::ClientLimited(ClientLimit::Connections)),
+        ] {
+            assert_eq!(judge(&step, &GOAL), expected, "{step:?}");
+        }
+    }
+
+    /// A busy client whose responses are in time still cannot be trusted: its clock may be late.
+    #[test]
+    fn saturated_client_is_no_success() {
+        let mut step = good();
+        step.client.cpu = 0.99;
+        assert_eq!(judge(&step, &GOAL), Verdict::ClientLimited(ClientLimit::Cpu));
+    }
+}

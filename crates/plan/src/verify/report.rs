@@ -1,0 +1,377 @@
+//! Result of a verification: the measured ceiling compared with the predicted one, as text and JSON.
+
+use super::judge::{ClientLimit, Goal, Measured, Miss, Verdict};
+use super::search::{Ceiling, End};
+use crate::capacity::Resource;
+use crate::plan::Plan;
+use crate::text::rate;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// Action against a client that is the limit.
+const CLIENT_HINT: &str = "run the command on another machine than the server, with idle cores";
+/// Action against too few connections.
+const CONNECTIONS_HINT: &str = "raise --connections: rate × response time of them are in use";
+
+/// Ceiling that `samovar plan` predicts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Rate at which the first resource ends, requests/s.
+    pub rate: f64,
+    /// The resource.
+    pub resource: Resource,
+    /// Value of the resource at this rate.
+    pub at: String,
+    /// Rate that the plan recommends as the limit, requests/s.
+    pub planned: f64,
+}
+
+impl Prediction {
+    /// Returns the prediction for the only machine of a plan. The plan's limit for CPU has a
+    /// reserve, so the ceiling is that of saturated CPUs, or of another resource that ends before.
+    pub fn of(plan: &Plan) -> Option<Prediction> {
+        let [machine] = &plan.machines[..] else { return None };
+        let planned = machine.capacity;
+        let cpu = Prediction {
+            rate: machine.ceiling,
+            resource: Resource::Cpu,
+            at: "all CPUs busy".to_owned(),
+            planned,
+        };
+        let others = machine.limits.iter().filter(|limit| limit.resource != Resource::Cpu);
+        let others = others.map(|limit| Prediction {
+            rate: limit.rate,
+            resource: limit.resource,
+            at: limit.at.clone(),
+            planned,
+        });
+        others.chain([cpu]).min_by(|a, b| a.rate.total_cmp(&b.rate)).filter(|one| one.rate > 0.0)
+    }
+}
+
+/// A step with its verdict.
+#[derive(Clone, Debug, Serialize)]
+pub struct StepLine {
+    /// Figures.
+    #[serde(flatten)]
+    pub measured: Measured,
+    /// Verdict.
+    #[serde(flatten)]
+    pub verdict: Verdict,
+}
+
+/// Comparison of both ceilings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The measured ceiling agrees with the predicted one.
+    Agrees,
+    /// It does not.
+    Differs,
+    /// There is a measured ceiling, but no predicted one.
+    NotPredicted,
+    /// There is no measured ceiling.
+    NotMeasured,
+    /// Ctrl-C ended the measurement.
+    Interrupted,
+}
+
+/// A verification.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    /// Address of the measured server.
+    pub against: String,
+    /// Goal.
+    pub goal: Goal,
+    /// Source of the requests, in words.
+    pub requests: String,
+    /// Requests that were left out: number and reason.
+    pub left_out: Vec<(u64, String)>,
+    /// Steps, in order.
+    pub steps: Vec<StepLine>,
+    /// Measured ceiling.
+    pub measured: Ceiling,
+    /// Predicted ceiling.
+    pub predicted: Option<Prediction>,
+    /// Reason why there is none.
+    pub not_predicted: String,
+    /// Tolerated relative difference.
+    pub tolerance: f64,
+    /// Relative difference of the measured ceiling from the predicted one; `None`: unknown.
+    pub difference: Option<f64>,
+    /// Result.
+    pub outcome: Outcome,
+    /// Remarks.
+    pub notes: Vec<String>,
+}
+
+impl Verification {
+    /// Compares the ceilings: fills `difference` and `outcome`.
+    #[must_use]
+    pub fn compared(mut self) -> Verification {
+        let relative = |good: f64| {
+            self.predicted.as_ref().map(|predicted| (good - predicted.rate) / predicted.rate)
+        };
+        let difference = self.measured.good().and_then(relative);
+        (self.difference, self.outcome) = match (self.measured, difference) {
+            (Ceiling::Between { .. }, Some(difference)) => {
+                let agrees = difference.abs() <= self.tolerance;
+                (Some(difference), if agrees { Outcome::Agrees } else { Outcome::Differs })
+            }
+            (Ceiling::Between { .. }, None) => (None, Outcome::NotPredicted),
+            // The highest allowed rate shows that the prediction is kept, or nothing.
+            (Ceiling::AtLeast { end: End::RateMax, .. }, Some(difference))
+                if difference >= -self.tolerance =>
+            {
+                (None, Outcome::Agrees)
+            }
+            (Ceiling::AtLeast { end, .. } | Ceiling::Unknown { end }, _) => {
+                let interrupted = end == End::Interrupted;
+                (None, if interrupted { Outcome::Interrupted } else { Outcome::NotMeasured })
+            }
+        };
+        if self.steps.iter().any(|step| step.measured.ended.is_none() && step.measured.is_short()) {
+            let note = "a step had fewer than 100 responses: raise --step-time for a reliable p99";
+            self.notes.push(note.to_owned());
+        }
+        self
+    }
+
+    /// First line of the output.
+    pub fn answer(&self) -> String {
+        let against = &self.against;
+        let mut text = match self.measured {
+            Ceiling::Between { good, .. } => format!("{against} carries {} requests/s", rate(good)),
+            Ceiling::AtLeast { good, .. } => {
+                format!("{against} carries at least {} requests/s", rate(good))
+            }
+            Ceiling::Unknown { .. } => format!("{against}: no rate met the goal"),
+        };
+        match (&self.predicted, self.difference) {
+            (Some(predicted), Some(difference)) => {
+                let percent = (100.0 * difference).abs();
+                let side = if difference < 0.0 { "below" } else { "above" };
+                let _ =
+                    write!(text, ", {percent:.0} % {side} the predicted {}", rate(predicted.rate));
+            }
+            (Some(predicted), None) => {
+                let _ = write!(text, "; predicted are {}", rate(predicted.rate));
+            }
+            (None, _) => text.push_str("; there is no prediction"),
+        }
+        text + "."
+    }
+
+    /// The whole output.
+    pub fn text(&self) -> String {
+        let mut text = self.answer() + "\n\n";
+        let mut line = |name: &str, value: &str| {
+            let _ = writeln!(text, "{name:<11}{value}");
+        };
+        line("goal", &self.goal.words());
+        match &self.predicted {
+            Some(one) => {
+                let (limit, at) = (one.resource.name(), &one.at);
+                line(
+                    "predicted",
+                    &format!("{} requests/s: {limit} is the limit, {at}", rate(one.rate)),
+                );
+                line("planned", &format!("{} requests/s, with a reserve", rate(one.planned)));
+            }
+            None => line("predicted", &format!("unknown: {}", first_line(&self.not_predicted))),
+        }
+        match self.measured {
+            Ceiling::Between { good, bad } => line(
+                "measured",
+                &format!("goal met at {} requests/s, missed at {}", rate(good), rate(bad)),
+            ),
+            Ceiling::AtLeast { end, .. } | Ceiling::Unknown { end } => {
+                line("measured", &format!("no ceiling: {}", end.words()));
+            }
+        }
+        line("requests", &self.requests);
+        for (count, reason) in &self.left_out {
+            line("left out", &format!("{count}: {reason}"));
+        }
+        for note in &self.notes {
+            line("note", note);
+        }
+        if !self.steps.is_empty() {
+            text.push('\n');
+            text.push_str(&header());
+            self.steps.iter().for_each(|step| text.push_str(&step.line()));
+        }
+        text
+    }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Header of the steps.
+pub(super) fn header() -> String {
+    format!(
+        "{:>11} {:>10} {:>10} {:>8} {:>9} {:>10}  {}\n",
+        "requests/s", "p50", "p99", "errors", "CPU", "in flight", "verdict"
+    )
+}
+
+impl StepLine {
+    /// One line of the table.
+    pub fn line(&self) -> String {
+        let one = &self.measured;
+        let time = |seconds: Option<f64>| seconds.map_or_else(|| "–".to_owned(), ms);
+        let cores = one.server_cores.map_or_else(|| "unknown".to_owned(), |c| format!("{c:.2}"));
+        format!(
+            "{:>11} {:>10} {:>10} {:>6.2} % {cores:>9} {:>10}  {}\n",
+            rate(one.rate),
+            time(one.p50),
+            time(one.latency),
+            100.0 * one.errors,
+            one.client.in_flight,
+            self.verdict.words()
+        )
+    }
+}
+
+fn ms(seconds: f64) -> String {
+    match 1e3 * seconds {
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms => format!("{ms:.1} ms"),
+    }
+}
+
+impl Goal {
+    /// The goal, such as `p99 at most 250 ms, errors at most 0.1 %`.
+    pub fn words(&self) -> String {
+        format!(
+            "p{} at most {}, errors at most {} %",
+            (1e5 * self.quantile).round() / 1e3,
+            ms(self.latency),
+            (1e6 * self.errors).round() / 1e4
+        )
+    }
+}
+
+impl Verdict {
+    /// The verdict in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Met => "met",
+            Verdict::Missed(Miss::Latency) => "missed: latency",
+            Verdict::Missed(Miss::Errors) => "missed: errors",
+            Verdict::Missed(Miss::Backlog) => "missed: waiting requests grow without end",
+            Verdict::ClientLimited(limit) => limit.words(),
+            Verdict::Dead => "the server accepts no connections",
+            Verdict::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl ClientLimit {
+    fn words(self) -> &'static str {
+        match self {
+            ClientLimit::Late => "void: this client sent requests too late",
+            ClientLimit::Cpu => "void: this client had no CPU time left",
+            ClientLimit::Connections => "void: all connections of this client were in use",
+        }
+    }
+}
+
+impl End {
+    /// The reason in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            End::RateMax => "--max-rate is reached, and the goal is still met",
+            End::RateMin => "the goal is missed even at 1 request/s",
+            End::Client(limit) => limit.words(),
+            End::Dead => "the server accepts no connections",
+            End::Interrupted => "interrupted",
+            End::Time => "--time-limit is over",
+            End::Steps => "the maximum number of steps is reached",
+        }
+    }
+
+    /// An action, if there is one.
+    pub fn hint(self) -> Option<&'static str> {
+        match self {
+            End::Client(ClientLimit::Connections) => Some(CONNECTIONS_HINT),
+            End::Client(_) => Some(CLIENT_HINT),
+            End::RateMin => Some("check the goal, and that the server responds to these requests"),
+            End::Dead => Some("check that the server runs, and its log"),
+            End::Time => Some("raise --time-limit, or begin at a higher rate with --start"),
+            End::RateMax => Some("raise --max-rate to find the ceiling"),
+            End::Interrupted | End::Steps => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verification(measured: Ceiling, predicted: Option<f64>) -> Verification {
+        let prediction = |rate| Prediction {
+            rate,
+            resource: Resource::Cpu,
+            at: "all CPUs busy".to_owned(),
+            planned: rate * 0.8,
+        };
+        Verification {
+            against: "http://127.0.0.1:9000".to_owned(),
+            goal: Goal { quantile: 0.99, latency: 0.25, errors: 0.001 },
+            requests: "3 recorded requests".to_owned(),
+            left_out: vec![(2, "the method POST is not safe".to_owned())],
+            steps: Vec::new(),
+            measured,
+            predicted: predicted.map(prediction),
+            not_predicted: "the history is empty\nhint: wait".to_owned(),
+            tolerance: 0.1,
+            difference: None,
+            outcome: Outcome::NotMeasured,
+            notes: Vec::new(),
+        }
+        .compared()
+    }
+
+    #[test]
+    fn ceilings_are_compared() {
+        let between = |good| Ceiling::Between { good, bad: good * 1.05 };
+        let at_least = |end| Ceiling::AtLeast { good: 400.0, end };
+        let late = End::Client(ClientLimit::Late);
+        for (measured, predicted, outcome) in [
+            (between(400.0), Some(420.0), Outcome::Agrees),
+            (between(400.0), Some(500.0), Outcome::Differs),
+            (between(600.0), Some(500.0), Outcome::Differs),
+            (between(400.0), None, Outcome::NotPredicted),
+            (at_least(End::RateMax), Some(300.0), Outcome::Agrees),
+            (at_least(End::RateMax), Some(800.0), Outcome::NotMeasured),
+            // A saturated client is no ceiling of the server, wherever the prediction is.
+            (at_least(late), Some(400.0), Outcome::NotMeasured),
+            (at_least(End::Interrupted), Some(400.0), Outcome::Interrupted),
+            (Ceiling::Unknown { end: End::Dead }, None, Outcome::NotMeasured),
+        ] {
+            let found = verification(measured, predicted);
+            assert_eq!(found.outcome, outcome, "{measured:?} {predicted:?}");
+        }
+    }
+
+    #[test]
+    fn text_has_both_ceilings_and_omissions() {
+        let found = verification(Ceiling::Between { good: 400.0, bad: 420.0 }, Some(500.0));
+        let text = found.text();
+        assert!(
+            text.starts_with(
+                "http://127.0.0.1:9000 carries 400 requests/s, 20 % below the predicted 500."
+            ),
+            "{text}"
+        );
+        assert!(text.contains("p99 at most 250 ms, errors at most 0.1 %"), "{text}");
+        assert!(text.contains("500 requests/s: CPU is the limit"), "{text}");
+        assert!(text.contains("left out   2: the method POST is not safe"), "{text}");
+        let text = verification(Ceiling::Unknown { end: End::Dead }, None).text();
+        assert!(text.contains("no rate met the goal; there is no prediction"), "{text}");
+        assert!(text.contains("unknown: the history is empty\n"), "{text}");
+    }
+}
