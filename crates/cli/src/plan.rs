@@ -5,6 +5,7 @@ mod calibrate;
 mod options;
 mod sources;
 mod text_file;
+mod verify;
 
 use crate::arguments::{control, control_arguments, json_argument};
 use crate::subcommand::{Prepared, Run, Subcommand};
@@ -15,19 +16,27 @@ use samovar_config::Sources;
 use samovar_server::{Predecessor, terminal};
 use std::process::ExitCode;
 
-pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint: options::hint };
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
+
+fn hint(flag: &str) -> Option<&'static str> {
+    verify::hint(flag).or_else(|| options::hint(flag))
+}
 
 fn define() -> Command {
     options::command()
         .args(control_arguments())
         .arg(json_argument())
         .subcommand(calibrate::command())
+        .subcommand(verify::command())
         .args_conflicts_with_subcommands(true)
 }
 
 fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
     if let Some(("calibrate", matches)) = matches.subcommand() {
         return Ok(Box::new(calibrate::parse(matches)));
+    }
+    if let Some(("verify", matches)) = matches.subcommand() {
+        return Ok(Box::new(verify::parse(matches, control(matches, sources)?)?));
     }
     Ok(Box::new(options::parse(matches, control(matches, sources)?)?))
 }

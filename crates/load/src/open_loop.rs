@@ -44,8 +44,6 @@ const CHECK: Duration = Duration::from_millis(50);
 pub struct Limits {
     /// Maximum number of connections, and so of requests in flight.
     pub connections: u32,
-    /// Maximum number of requests that wait for a connection; more end the step.
-    pub backlog: usize,
     /// A response that comes later than this after its request was due is a failure.
     pub timeout: Duration,
 }
@@ -59,6 +57,8 @@ pub struct Step {
     pub warm_up: Duration,
     /// Time whose requests count.
     pub window: Duration,
+    /// Maximum number of requests that wait for a connection; more end the step.
+    pub backlog: usize,
     /// Seed of the random times.
     pub seed: u64,
 }
@@ -205,17 +205,19 @@ impl Shared {
             if next >= self.step.warm_up {
                 self.figures.borrow_mut().release(elapsed.saturating_sub(next));
             }
-            let mut due = self.due.borrow_mut();
-            due.push_back(next);
-            if due.len() > self.limits.backlog {
+            let waiting = {
+                let mut due = self.due.borrow_mut();
+                due.push_back(next);
+                due.len()
+            };
+            if waiting > self.step.backlog {
                 return Some(Cut::Backlog);
             }
-            drop(due);
             self.ready.add_permits(1);
             arrivals.advance();
             // If this client is late there is nothing to sleep for, but other tasks must run.
             releases += 1;
-            if releases % YIELD == 0 {
+            if releases.is_multiple_of(YIELD) {
                 yield_now().await;
             }
         }

@@ -33,11 +33,12 @@ Examples:
   samovar plan --fleet fleet.toml --weights nginx
   samovar plan --route 'shop=x2' --html plan.html
   samovar plan calibrate                         measure hyper-threading on this machine, 20 s
+  samovar plan verify --against http://127.0.0.1:9000   compare with a measurement
 
 Exit codes: 0 done, 1 not enough data or a source cannot be read, 2 wrong flags.";
 
 /// Options of the command.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PlanOptions {
     /// Socket of the server; `None`: discover it.
     pub(super) control: Option<PathBuf>,
@@ -180,23 +181,23 @@ pub(crate) fn command() -> Command {
         )
 }
 
-fn value(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
+pub(super) fn value(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(kind).overrides_with(name).help(help)
 }
 
-fn path(argument: Arg) -> Arg {
+pub(super) fn path(argument: Arg) -> Arg {
     argument.value_parser(value_parser!(PathBuf))
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+pub(super) fn positive(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number| (1e-3..=1e9).contains(number)).ok_or_else(String::new)
 }
 
-fn zero_or_more(text: &str) -> Result<f64, String> {
+pub(super) fn zero_or_more(text: &str) -> Result<f64, String> {
     text.parse().ok().filter(|number| (0.0..=1e9).contains(number)).ok_or_else(String::new)
 }
 
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches(['%', ' ']).parse::<f64>().ok();
     number.filter(|number| (1.0..=100.0).contains(number)).ok_or_else(String::new)
 }

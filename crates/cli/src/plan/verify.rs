@@ -1,0 +1,155 @@
+//! `samovar plan verify`: the highest rate that a server carries, measured, compared with the one
+//! that the plan predicts.
+//!
+//! `options` are the flags, `destination` decides which servers may get load, `recorded`, `targets`
+//! and `mix` collect the requests, `steps` sends them at growing rates. The search and the judgment
+//! of a step are in crates/plan, the client in crates/load.
+
+mod destination;
+mod mix;
+mod options;
+mod recorded;
+mod steps;
+mod targets;
+
+use self::options::{Share, Source, VerifyOptions};
+use super::options::PlanOptions;
+use super::sources;
+use crate::control_client::{self, printable, understand};
+use crate::subcommand::Run;
+use anyhow::{Context, Result, anyhow};
+pub(super) use options::{command, hint, parse};
+use samovar_load::Mix;
+use samovar_plan::Input;
+use samovar_plan::verify::{Outcome, Prediction, Verification};
+use samovar_server::{Predecessor, terminal};
+use samovar_wire::{Request, Status};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use targets::Requests;
+
+/// Seed of the drawn requests: two runs send the same.
+const SEED: u64 = 1;
+/// Exit code: the measured ceiling differs from the predicted one.
+const EXIT_DIFFERS: u8 = 3;
+/// Exit code: a ceiling was measured, but none is predicted.
+const EXIT_NOT_PREDICTED: u8 = 4;
+/// Exit code: Ctrl-C, as shells report it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+impl Run for VerifyOptions {
+    fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
+        let server = self.server();
+        let listen = server.as_ref().map_or(&[][..], |(_, status)| &status.listen);
+        destination::check(&self.against, self.yes_load.as_deref(), listen)?;
+        let plan =
+            PlanOptions { control: server.as_ref().ok().map(|one| one.0.clone()), ..self.plan() };
+        let inputs = sources::inputs(&plan);
+        let requests = self.requests(server.map(|one| one.0), inputs.as_ref())?;
+        let predicted = inputs.and_then(|inputs| {
+            let found = samovar_plan::plan(&inputs, &plan.model)?;
+            Prediction::of(&found).context("the plan has no ceiling")
+        });
+        let (predicted, not_predicted) = match predicted {
+            Ok(prediction) => (Some(prediction), String::new()),
+            Err(error) => (None, terminal::words(&error)),
+        };
+        let found = self.measure(&requests, predicted, not_predicted)?;
+        let text = if self.json {
+            serde_json::to_string(&found)? + "\n"
+        } else {
+            printable(&found.text())
+        };
+        terminal::print(&text)?;
+        if let Some(hint) = steps::hint(&found).filter(|_| !self.json) {
+            terminal::complain(&format!("hint: {hint}"));
+        }
+        Ok(code(found.outcome))
+    }
+}
+
+impl VerifyOptions {
+    /// The server with history and recordings: its control socket and status.
+    fn server(&self) -> Result<(PathBuf, Status)> {
+        let path = control_client::path(self.control.as_ref())?;
+        let line = control_client::ask(&path, &Request::Status, control_client::RESPONSE_LIMIT)?;
+        let status = understand(&line)?;
+        Ok((path, status))
+    }
+
+    fn requests(
+        &self,
+        control: Result<PathBuf>,
+        inputs: Result<&Vec<Input>, &anyhow::Error>,
+    ) -> Result<Requests> {
+        let routes = || -> Result<_> {
+            let inputs = inputs.map_err(|error| {
+                anyhow!("{}", terminal::words(error)).context("no history for the share of routes")
+            })?;
+            Ok(inputs.first().map(|input| &input.history.routes[..]).unwrap_or_default())
+        };
+        let mut requests = match &self.source {
+            Source::Recorded => recorded::collect(&control?)?,
+            Source::History => mix::of_history(routes()?),
+            Source::File(path) => targets::read(path)?,
+        };
+        requests.leave_out_unsafe(&self.allow);
+        if self.share == Some(Share::History) && self.source != Source::History {
+            mix::weigh(&mut requests, routes()?);
+        }
+        requests.must_have_targets()?;
+        Ok(requests)
+    }
+
+    fn measure(
+        &self,
+        requests: &Requests,
+        predicted: Option<Prediction>,
+        not_predicted: String,
+    ) -> Result<Verification> {
+        let mix = Mix::new(&requests.targets(), &self.against.authority, SEED)
+            .map_err(|error| anyhow!("cannot send these requests: {error}"))?;
+        let bounds = self.bounds(predicted.as_ref().map(|one| one.rate));
+        let (steps, measured) = steps::search(self, mix, bounds)?;
+        let mut notes = requests.notes.clone();
+        let (other, count) = steps
+            .iter()
+            .map(|step| (step.measured.other_status, step.measured.responses))
+            .fold((0.0, 0.0), |sum, (share, count)| {
+                #[allow(clippy::cast_precision_loss)] // Far below 2^52.
+                let count = count as f64;
+                (sum.0 + share * count, sum.1 + count)
+            });
+        if other > 0.0 && count > 0.0 {
+            let percent = 100.0 * other / count;
+            notes.push(format!(
+                "{percent:.1} % of the responses have another status than the recorded one"
+            ));
+        }
+        Ok(Verification {
+            against: format!("http://{}", self.against.authority),
+            goal: self.goal,
+            requests: requests.words.clone(),
+            left_out: requests.left_out(),
+            steps,
+            measured,
+            predicted,
+            not_predicted,
+            tolerance: self.tolerance,
+            difference: None,
+            outcome: Outcome::NotMeasured,
+            notes,
+        }
+        .compared())
+    }
+}
+
+fn code(outcome: Outcome) -> ExitCode {
+    match outcome {
+        Outcome::Agrees => ExitCode::SUCCESS,
+        Outcome::NotMeasured => ExitCode::FAILURE,
+        Outcome::Differs => ExitCode::from(EXIT_DIFFERS),
+        Outcome::NotPredicted => ExitCode::from(EXIT_NOT_PREDICTED),
+        Outcome::Interrupted => ExitCode::from(EXIT_INTERRUPTED),
+    }
+}
