@@ -1,5 +1,7 @@
 //! `samovar plan` against a running server: an answer from its history, or the reason for none.
 
+mod verify;
+
 use samovar_insight::store::{Minute, RouteMinute, Store, StoreLimits};
 use samovar_insight::{Histogram, now};
 use samovar_testkit::{Server, binary, eventually};

@@ -17,7 +17,7 @@ use super::options::PlanOptions;
 use super::sources;
 use crate::control_client::{self, printable, understand};
 use crate::subcommand::Run;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 pub(super) use options::{command, hint, parse};
 use samovar_load::Mix;
 use samovar_plan::Input;
@@ -71,6 +71,9 @@ impl Run for VerifyOptions {
 impl VerifyOptions {
     /// The server with history and recordings: its control socket and status.
     fn server(&self) -> Result<(PathBuf, Status)> {
+        if !self.needs_server() {
+            bail!("no server is asked");
+        }
         let path = control_client::path(self.control.as_ref())?;
         let line = control_client::ask(&path, &Request::Status, control_client::RESPONSE_LIMIT)?;
         let status = understand(&line)?;

@@ -249,6 +249,11 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ve
 }
 
 impl VerifyOptions {
+    /// Whether history or requests are those of a running server.
+    pub(super) fn needs_server(&self) -> bool {
+        self.store.is_none() || self.source == Source::Recorded
+    }
+
     /// Options of the plan that predicts.
     pub(super) fn plan(&self) -> PlanOptions {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
