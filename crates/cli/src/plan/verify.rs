@@ -115,6 +115,13 @@ impl VerifyOptions {
         let bounds = self.bounds(predicted.as_ref().map(|one| one.rate));
         let (steps, measured) = steps::search(self, mix, bounds)?;
         let mut notes = requests.notes.clone();
+        let excess = self.unnoticed_excess();
+        if excess > self.precision {
+            notes.push(format!(
+                "the steps are short for this goal: the ceiling can be up to {:.0} % too high",
+                100.0 * excess
+            ));
+        }
         let (other, count) = steps
             .iter()
             .map(|step| (step.measured.other_status, step.measured.responses))

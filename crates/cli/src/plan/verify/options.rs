@@ -29,8 +29,11 @@ const MAX_FACTOR: f64 = 3.0;
 const RATE_MAX: f64 = 5_000.0;
 /// Default number of connections.
 const CONNECTIONS: u32 = 256;
-/// Default length of a step.
+/// Default length of a step: this, or the goal times a factor if that is longer. In a short step, a
+/// queue that grows without end stays within the goal.
 const STEP_TIME: Duration = Duration::from_secs(10);
+const STEP_GOALS: u32 = 40;
+const STEP_TIME_MAX: Duration = Duration::from_mins(2);
 /// Default length of the whole measurement.
 const TIME_LIMIT: Duration = Duration::from_mins(15);
 /// Days to look ahead: the ceiling does not depend on it.
@@ -85,15 +88,16 @@ pub(crate) struct VerifyOptions {
     pub(super) allow: Vec<String>,
     pub(super) goal: Goal,
     pub(super) tolerance: f64,
+    pub(super) precision: f64,
     pub(super) connections: u32,
     pub(super) step_time: Duration,
     pub(super) time_limit: Duration,
     pub(super) json: bool,
     start: Option<f64>,
     growth: f64,
-    precision: f64,
     rate_max: Option<f64>,
     store: Option<PathBuf>,
+    csv: Option<PathBuf>,
     cores: Option<f64>,
     threads_per_core: Option<f64>,
     workers: Option<f64>,
@@ -172,17 +176,21 @@ pub(crate) fn command() -> Command {
         .arg(share("tolerance", "Difference up to which both ceilings agree [default: 10%]"))
         .arg(rate("start", "First rate [default: 40 % of the predicted ceiling, or 10]"))
         .arg(rate("max-rate", "Highest rate [default: 3 × the predicted ceiling, or 5000]"))
-        .arg(time("step-time", "Length of a step, without its warm-up [default: 10s]"))
+        .arg(time(
+            "step-time",
+            "Length of a step, without its warm-up [default: 40 goals, 10s to 2m]",
+        ))
         .arg(time("time-limit", "No step begins after this time [default: 15m]"))
         .arg(
             value("connections", "N", "Maximum number of requests in flight [default: 256]")
                 .value_parser(value_parser!(u32).range(1..=i64::from(CONNECTIONS_MAX))),
         )
-        .arg(path(value("store", "FILE", "Predict from this history (insight.store)")))
         .arg(
-            number("cores", "Number of cores of the measured server, for --store")
-                .requires("store"),
+            path(value("store", "FILE", "Predict from this history (insight.store)"))
+                .conflicts_with("csv"),
         )
+        .arg(path(value("csv", "FILE", "Predict from this history as CSV").requires("cores")))
+        .arg(number("cores", "Number of cores of the measured server, for --store and --csv"))
         .arg(number("threads-per-core", "Threads per core [default: 1]").requires("cores"))
         .arg(number("workers", "Maximum number of workers"))
         .arg(
@@ -233,7 +241,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ve
         goal: Goal { quantile, latency: latency.as_secs_f64(), errors: share("errors", ERRORS) },
         tolerance: share("tolerance", TOLERANCE),
         connections: matches.get_one("connections").copied().unwrap_or(CONNECTIONS),
-        step_time: time("step-time", STEP_TIME),
+        step_time: time("step-time", (latency * STEP_GOALS).clamp(STEP_TIME, STEP_TIME_MAX)),
         time_limit: time("time-limit", TIME_LIMIT),
         json: matches.get_flag("json"),
         start,
@@ -241,6 +249,7 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ve
         precision: share("precision", PRECISION),
         rate_max,
         store: file("store"),
+        csv: file("csv"),
         cores: number("cores"),
         threads_per_core: number("threads-per-core"),
         workers: number("workers"),
@@ -249,9 +258,15 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ve
 }
 
 impl VerifyOptions {
+    /// Relative excess of a rate over the ceiling that a step cannot notice: in its time, the queue
+    /// grows to the goal only.
+    pub(super) fn unnoticed_excess(&self) -> f64 {
+        self.goal.latency / self.step_time.as_secs_f64()
+    }
+
     /// Whether history or requests are those of a running server.
     pub(super) fn needs_server(&self) -> bool {
-        self.store.is_none() || self.source == Source::Recorded
+        (self.store.is_none() && self.csv.is_none()) || self.source == Source::Recorded
     }
 
     /// Options of the plan that predicts.
@@ -264,6 +279,7 @@ impl VerifyOptions {
         };
         PlanOptions {
             store: self.store.clone(),
+            csv: self.csv.clone(),
             cores: self.cores,
             threads_per_core: self.threads_per_core,
             workers: self.workers,
