@@ -58,6 +58,14 @@ pub struct Figures {
     pub cpu_share: f64,
     /// Reason for an early end.
     pub cut: Option<Cut>,
+    watch: Watch,
+}
+
+/// Counters of all requests of a step, those of its warm-up too: a dying server gets no further load.
+#[derive(Clone, Copy, Debug, Default)]
+struct Watch {
+    ended: u64,
+    bad: u64,
     /// Failures to connect since the last response.
     unconnected: u64,
 }
@@ -78,11 +86,27 @@ impl Figures {
             elapsed: Duration::ZERO,
             cpu_share: 0.0,
             cut: None,
-            unconnected: 0,
+            watch: Watch::default(),
         }
     }
 
-    /// Counts the end of a request. Failures have the latency at which they were noticed: a
+    /// Counts the end of any request, for `reason_to_end`.
+    pub(crate) fn observe(&mut self, result: Result<Reply, Failure>) {
+        let watch = &mut self.watch;
+        watch.ended += 1;
+        match result {
+            Ok(reply) => {
+                watch.unconnected = 0;
+                watch.bad += u64::from(is_refusal(reply.status));
+            }
+            Err(failure) => {
+                watch.bad += 1;
+                watch.unconnected += u64::from(failure == Failure::Connect);
+            }
+        }
+    }
+
+    /// Counts the end of a request after the warm-up. Failures have the latency at which they were noticed: a
     /// timeout is a late response.
     pub(crate) fn end(
         &mut self,
@@ -93,10 +117,9 @@ impl Figures {
     ) {
         match result {
             Ok(reply) => {
-                self.unconnected = 0;
                 self.responses += 1;
                 *self.statuses.entry(reply.status).or_default() += 1;
-                self.refused += u64::from(reply.status == 429 || reply.status >= 500);
+                self.refused += u64::from(is_refusal(reply.status));
                 self.other_status +=
                     u64::from(expected.is_some_and(|expected| expected != reply.status));
                 record(&mut self.latency_us, latency);
@@ -104,7 +127,6 @@ impl Figures {
             }
             Err(failure) => {
                 self.failed += 1;
-                self.unconnected += u64::from(failure == Failure::Connect);
                 if failure == Failure::Timeout {
                     record(&mut self.latency_us, latency);
                     record(&mut self.on_connection_us, on_connection);
@@ -128,11 +150,13 @@ impl Figures {
 
     /// A reason to end the step now.
     pub(crate) fn reason_to_end(&self) -> Option<Cut> {
-        if self.unconnected >= DEAD_CONNECTS {
+        let Watch { ended, bad, unconnected } = self.watch;
+        if unconnected >= DEAD_CONNECTS {
             return Some(Cut::Dead);
         }
-        let is_enough = self.responses + self.failed >= FAILURES_COUNT_MIN;
-        (is_enough && self.errors_share() > FAILURES_SHARE_MAX).then_some(Cut::Failures)
+        #[allow(clippy::cast_precision_loss)] // Below 2^52.
+        let share = bad as f64 / ended.max(1) as f64;
+        (ended >= FAILURES_COUNT_MIN && share > FAILURES_SHARE_MAX).then_some(Cut::Failures)
     }
 }
 
@@ -157,6 +181,11 @@ impl Figures {
     pub fn lag(&self, share: f64) -> f64 {
         seconds_at(&self.lag_us, share).unwrap_or(0.0)
     }
+}
+
+/// Whether a server refuses a request with this status: overload, or an error of its own.
+fn is_refusal(status: u16) -> bool {
+    status == 429 || status >= 500
 }
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {
@@ -203,14 +232,14 @@ mod tests {
     fn dead_server_and_many_errors_end_a_step() {
         let mut figures = Figures::new();
         for _ in 1..DEAD_CONNECTS {
-            figures.end(Err(Failure::Connect), None, MS, MS);
+            figures.observe(Err(Failure::Connect));
         }
         assert_eq!(figures.reason_to_end(), None);
-        figures.end(Err(Failure::Connect), None, MS, MS);
+        figures.observe(Err(Failure::Connect));
         assert_eq!(figures.reason_to_end(), Some(Cut::Dead));
-        figures.end(Ok(reply(200)), None, MS, MS);
+        figures.observe(Ok(reply(200)));
         for _ in 0..40 {
-            figures.end(Ok(reply(503)), None, MS, MS);
+            figures.observe(Ok(reply(503)));
         }
         assert_eq!(figures.reason_to_end(), Some(Cut::Failures));
     }

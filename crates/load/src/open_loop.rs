@@ -276,8 +276,9 @@ impl Shared {
         self.in_flight.set(self.in_flight.get() - 1);
         let result = ended.unwrap_or(Err(Failure::Timeout));
         let now = Instant::now();
+        let mut figures = self.figures.borrow_mut();
+        figures.observe(result);
         if due >= self.step.warm_up {
-            let mut figures = self.figures.borrow_mut();
             figures.in_flight_max = figures.in_flight_max.max(in_flight);
             figures.end(result, target.expected, now - begun, now - sent);
         }

@@ -145,7 +145,7 @@ impl Verification {
             Ceiling::AtLeast { good, .. } => {
                 format!("{against} carries at least {} requests/s", rate(good))
             }
-            Ceiling::Unknown { .. } => format!("{against}: no rate met the goal"),
+            Ceiling::Unknown { end } => format!("{against}: no rate is known, {}", end.words()),
         };
         match (&self.predicted, self.difference) {
             (Some(predicted), Some(difference)) => {
@@ -371,7 +371,7 @@ mod tests {
         assert!(text.contains("500 requests/s: CPU is the limit"), "{text}");
         assert!(text.contains("left out   2: the method POST is not safe"), "{text}");
         let text = verification(Ceiling::Unknown { end: End::Dead }, None).text();
-        assert!(text.contains("no rate met the goal; there is no prediction"), "{text}");
+        assert!(text.contains("no connections; there is no prediction"), "{text}");
         assert!(text.contains("unknown: the history is empty\n"), "{text}");
     }
 }

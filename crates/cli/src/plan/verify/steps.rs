@@ -53,7 +53,8 @@ pub(super) fn search(
         if is_shown {
             terminal::complain(&format!("samovar: {} requests/s …", shown_rate(rate)));
         }
-        let step = step(options, rate, steps.len());
+        let left = options.time_limit.saturating_sub(begun.elapsed());
+        let step = step(options, rate, steps.len(), left);
         let (before, since) = (meter.read(), Instant::now());
         let figures = client.step(step)?;
         let server_cores = meter.cores(before.as_ref(), since);
@@ -68,9 +69,12 @@ pub(super) fn search(
     }
 }
 
-fn step(options: &VerifyOptions, rate: f64, number: usize) -> Step {
+/// Returns a step that is long enough for its percentiles, but no longer than the time that is left
+/// or a usual step.
+fn step(options: &VerifyOptions, rate: f64, number: usize, left: Duration) -> Step {
     let needed = Duration::from_secs_f64(RESPONSES / rate);
-    let window = needed.clamp(options.step_time, options.step_time * LONGER_MAX);
+    let longest = left.clamp(options.step_time, options.step_time * LONGER_MAX);
+    let window = needed.clamp(options.step_time, longest);
     let waiting = rate * (BACKLOG_GOALS * options.goal.latency).max(1.0);
     #[allow(clippy::cast_sign_loss)] // Within the limits.
     let backlog = waiting.clamp(BACKLOG.0, BACKLOG.1) as usize;
