@@ -48,7 +48,8 @@ pub struct Figures {
     pub latency_us: Histogram<u64>,
     /// Time from the start of sending to the end of the response, µs.
     pub on_connection_us: Histogram<u64>,
-    /// Lateness of the client itself: from the moment at which a request was due to its release, µs.
+    /// Lateness of the client itself: from the moment at which a request was due to its
+    /// release, µs.
     pub lag_us: Histogram<u64>,
     /// Highest number of requests in flight.
     pub in_flight_max: usize,
@@ -61,7 +62,8 @@ pub struct Figures {
     watch: Watch,
 }
 
-/// Counters of all requests of a step, those of its warm-up too: a dying server gets no further load.
+/// Counters of all requests of a step, those of its warm-up too: a dying server gets no further
+/// load.
 #[derive(Clone, Copy, Debug, Default)]
 struct Watch {
     ended: u64,
@@ -106,8 +108,8 @@ impl Figures {
         }
     }
 
-    /// Counts the end of a request after the warm-up. Failures have the latency at which they were noticed: a
-    /// timeout is a late response.
+    /// Counts the end of a request after the warm-up. A timeout counts as a late response; other
+    /// failures have no latency, because a fast failure would look good.
     pub(crate) fn end(
         &mut self,
         result: Result<Reply, Failure>,

@@ -1,5 +1,6 @@
 //! `samovar plan verify`: a small load on a second server, with the prediction of the first one's
-//! history. The rates are far below any limit, and the goals so wide that a busy machine meets them.
+//! history. The rates are far below any limit, and the goals so wide that a busy machine meets
+//! them.
 
 use super::{invent, with_history};
 use samovar_testkit::http::Request;
@@ -55,9 +56,11 @@ fn record(server: &Server) {
 
 /// A second server whose pages show the method and the target in its log of requests.
 fn second() -> Server {
-    Server::script("<?php file_put_contents(__DIR__ . '/../seen', $_SERVER['REQUEST_METHOD'] . ' ' . $_SERVER['REQUEST_URI'] . \"\\n\", FILE_APPEND); echo 1;")
-        .workers(2)
-        .start()
+    let php = r#"<?php
+        $line = "{$_SERVER['REQUEST_METHOD']} {$_SERVER['REQUEST_URI']}\n";
+        file_put_contents(__DIR__ . '/../seen', $line, FILE_APPEND);
+        echo 1;"#;
+    Server::script(php).workers(2).start()
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Result of a verification: the measured ceiling compared with the predicted one, as text and JSON.
+//! Result of a verification: the measured ceiling compared with the predicted one, as text and as
+//! JSON.
 
 use super::judge::{ClientLimit, Goal, Measured, Miss, Verdict};
 use super::search::{Ceiling, End};

@@ -210,8 +210,8 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Ve
     };
     if against.path != "/" {
         bail!(
-            "--against has the path `{}`\nhint: give scheme, host and port only; --requests has the \
-             paths",
+            "--against has the path `{}`\nhint: give scheme, host and port only; --requests has \
+             the paths",
             samovar_log::printable(&against.path)
         );
     }

@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn file_has_a_request_in_each_line() {
-        let text = "# shop\n/\n\nHEAD /a?b=1\n{\"path\":\"/buy\",\"method\":\"POST\",\"weight\":0.5,\
-                    \"route\":\"shop\",\"body\":\"x\"}\n";
+        let text = "# shop\n/\n\nHEAD /a?b=1\n{\"path\":\"/buy\",\"method\":\"POST\",\"weight\":0.5\
+                    ,\"route\":\"shop\",\"body\":\"x\"}\n";
         let mut requests = parse(text).expect("valid");
         let shown: Vec<_> = requests
             .all
