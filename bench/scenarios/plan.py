@@ -100,8 +100,8 @@ def interval(contestant, rate, asked):
 
 def csv(history, now):
     first = int(now) // BIN_SECONDS * BIN_SECONDS - len(history) * BIN_SECONDS
-    lines = [f"{first + n * BIN_SECONDS},{BIN_SECONDS},{one['rate']:.3f},{one['cores'] * BIN_SECONDS:.4f},{one['ms']:.4f}"
-             for n, one in enumerate(history)]
+    lines = [f"{first + n * BIN_SECONDS},{BIN_SECONDS},{one['rate']:.3f},"
+             f"{one['cores'] * BIN_SECONDS:.4f},{one['ms']:.4f}" for n, one in enumerate(history)]
     return "\n".join(["time,seconds,requests_per_second,cpu_seconds,response_ms", *lines]) + "\n"
 
 
@@ -128,7 +128,8 @@ def line_of(result):
         return [result["title"], "–", "–", "–", "–", "–", result["error"] or "not measured"]
     predicted, measured = found["predicted"], found["measured"]
     difference = found["difference"]
-    return [result["title"], f"{predicted['rate']:.0f}" if predicted else "–", predicted["resource"] if predicted else "–",
+    return [result["title"], f"{predicted['rate']:.0f}" if predicted else "–",
+            predicted["resource"] if predicted else "–",
             f"{measured['good']:.0f}" if "good" in measured else "–",
             f"{100 * difference:+.0f} %" if difference is not None else "–", f"{result['others']:.2f}",
             found["outcome"].replace("_", " ")]
