@@ -120,11 +120,13 @@ impl Verification {
                 (Some(difference), if agrees { Outcome::Agrees } else { Outcome::Differs })
             }
             (Ceiling::Between { .. }, None) => (None, Outcome::NotPredicted),
-            // The highest allowed rate shows that the prediction is kept, or nothing.
+            // The ceiling is above the highest allowed rate: more than predicted, as predicted, or
+            // unknown.
             (Ceiling::AtLeast { end: End::RateMax, .. }, Some(difference))
                 if difference >= -self.tolerance =>
             {
-                (None, Outcome::Agrees)
+                let agrees = difference <= self.tolerance;
+                (None, if agrees { Outcome::Agrees } else { Outcome::Differs })
             }
             (Ceiling::AtLeast { end, .. } | Ceiling::Unknown { end }, _) => {
                 let interrupted = end == End::Interrupted;
@@ -346,7 +348,8 @@ mod tests {
             (between(400.0), Some(500.0), Outcome::Differs),
             (between(600.0), Some(500.0), Outcome::Differs),
             (between(400.0), None, Outcome::NotPredicted),
-            (at_least(End::RateMax), Some(300.0), Outcome::Agrees),
+            (at_least(End::RateMax), Some(300.0), Outcome::Differs),
+            (at_least(End::RateMax), Some(410.0), Outcome::Agrees),
             (at_least(End::RateMax), Some(800.0), Outcome::NotMeasured),
             // A saturated client is no ceiling of the server, wherever the prediction is.
             (at_least(late), Some(400.0), Outcome::NotMeasured),

@@ -55,9 +55,9 @@ Examples:
   samovar plan verify --against http://127.0.0.1:9000 --requests targets.txt --store history.sqlite
   samovar plan verify --against http://staging.example --yes-load staging.example --allow POST
 
-Exit codes: 0 both ceilings agree (--tolerance), or the prediction is kept up to --max-rate; 1 no
-ceiling was found, or an error; 2 wrong flags; 3 they differ; 4 measured, but not predicted;
-130 interrupted. See docs/guide/planning.md.";
+Exit codes: 0 both ceilings agree (--tolerance), or the goal is met at a --max-rate that is as
+predicted; 1 no ceiling was found, or an error; 2 wrong flags; 3 they differ; 4 measured, but not
+predicted; 130 interrupted. See docs/guide/planning.md.";
 
 /// Source of the requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
