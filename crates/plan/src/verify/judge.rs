@@ -6,6 +6,8 @@ use serde::Serialize;
 const LAG_SHARE_MAX: f64 = 0.2;
 /// CPU time per second of the client's only thread, from which it is saturated.
 const CLIENT_CPU_MAX: f64 = 0.9;
+/// Share of the connections that a rate may need before they can be the limit.
+const CONNECTIONS_SHARE: f64 = 0.5;
 /// Responses without which a percentile of 99 says little.
 const RESPONSES_MIN: u64 = 100;
 
@@ -112,8 +114,8 @@ pub enum Verdict {
     Interrupted,
 }
 
-/// Judges a step.
-pub fn judge(step: &Measured, goal: &Goal) -> Verdict {
+/// Judges a step. `light` is the usual response time at a light load, s; `None`: unknown.
+pub fn judge(step: &Measured, goal: &Goal, light: Option<f64>) -> Verdict {
     match step.ended {
         Some(EarlyEnd::Interrupted) => return Verdict::Interrupted,
         Some(EarlyEnd::Dead) => return Verdict::Dead,
@@ -136,7 +138,11 @@ pub fn judge(step: &Measured, goal: &Goal) -> Verdict {
     }
     // With all connections busy, requests wait in the client. If the responses themselves come in
     // time, more connections would have been served.
-    let is_full = client.in_flight >= client.connections;
+    // A fast server that is saturated also fills all connections in time; then these are more than
+    // it needs at this rate (Little's law).
+    let needed = light.map_or(f64::INFINITY, |time| step.rate * time);
+    let is_full = client.in_flight >= client.connections
+        && needed > CONNECTIONS_SHARE * client.connections as f64;
     if is_full && step.on_connection.is_some_and(|latency| latency <= goal.latency) {
         return Verdict::ClientLimited(ClientLimit::Connections);
     }
@@ -201,8 +207,18 @@ mod tests {
             (client(|c| c.lag = 0.06), Verdict::ClientLimited(ClientLimit::Late)),
             (client(|c| c.in_flight = 64), Verdict::ClientLimited(ClientLimit::Connections)),
         ] {
-            assert_eq!(judge(&step, &GOAL), expected, "{step:?}");
+            assert_eq!(judge(&step, &GOAL, None), expected, "{step:?}");
         }
+    }
+
+    /// 64 connections are enough for 1,000 requests/s of 1 ms, and too few for those of 100 ms.
+    #[test]
+    fn connections_are_no_limit_if_the_server_needs_few() {
+        let mut step = Measured { rate: 1000.0, latency: Some(0.3), ..good() };
+        step.client.in_flight = 64;
+        let verdict = |light| judge(&step, &GOAL, Some(light));
+        assert_eq!(verdict(0.001), Verdict::Missed(Miss::Latency));
+        assert_eq!(verdict(0.1), Verdict::ClientLimited(ClientLimit::Connections));
     }
 
     /// A busy client whose responses are in time still cannot be trusted: its clock may be late.
@@ -210,6 +226,6 @@ mod tests {
     fn saturated_client_is_no_success() {
         let mut step = good();
         step.client.cpu = 0.99;
-        assert_eq!(judge(&step, &GOAL), Verdict::ClientLimited(ClientLimit::Cpu));
+        assert_eq!(judge(&step, &GOAL, None), Verdict::ClientLimited(ClientLimit::Cpu));
     }
 }

@@ -305,7 +305,7 @@ mod tests {
         for (workers, service, capacity) in [(4, 0.01, 400.0), (1, 0.005, 200.0), (16, 0.04, 400.0)]
         {
             let (found, _) = search(BOUNDS, |rate, n| {
-                judge(&simulated(rate, workers, service, 60.0, n as u64), &goal)
+                judge(&simulated(rate, workers, service, 60.0, n as u64), &goal, None)
             });
             let good = found.good().unwrap_or(0.0);
             assert!(good > 0.9 * capacity && good <= 1.03 * capacity, "{capacity}: {found:?}");

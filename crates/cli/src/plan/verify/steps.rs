@@ -59,7 +59,8 @@ pub(super) fn search(
         let figures = client.step(step)?;
         let server_cores = meter.cores(before.as_ref(), since);
         let measured = measured(options, rate, &figures, server_cores);
-        let verdict = judge(&measured, &options.goal);
+        let light = steps.first().and_then(|first: &StepLine| first.measured.p50);
+        let verdict = judge(&measured, &options.goal, light);
         search.take(verdict);
         let line = StepLine { measured, verdict };
         if is_shown {
