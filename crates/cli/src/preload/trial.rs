@@ -194,8 +194,8 @@ fn same_statuses(before: &Server, after: &Server, targets: &[Target]) -> Result<
             let log = after.log();
             let message = log.iter().rev().find(|line| line.contains("PHP Fatal error:"));
             bail!(
-                "{target} fails with the changes: status {new} instead of {old}{}\nhint: pass a larger \
-                 --share, or more URLs",
+                "{target} fails with the changes: status {new} instead of {old}{}\n\
+                 hint: pass a larger --share, or more URLs",
                 message.map_or_else(String::new, |line| format!("; {line}"))
             );
         }
