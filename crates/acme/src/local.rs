@@ -77,9 +77,22 @@ impl LocalAuthority {
         self.store.path(LEAF)
     }
 
-    /// The authority's name.
+    /// The authority's name: that in its certificate, or the one that a new certificate gets.
     pub fn name(&self) -> String {
+        self.stored_name().unwrap_or_else(|| self.new_name())
+    }
+
+    fn new_name(&self) -> String {
         format!("Samovar development authority of {}", self.user)
+    }
+
+    /// The files may be of another user name: the variable USER changes, the folder does not.
+    fn stored_name(&self) -> Option<String> {
+        let pem = self.store.certificate(AUTHORITY).ok()??;
+        let block = blocks(&pem).into_iter().next()?;
+        let parsed = block.parse_x509().ok()?;
+        let name = parsed.subject().iter_common_name().next()?.as_str().ok()?;
+        Some(name.to_owned())
     }
 
     /// End of the authority's validity; `None` before the first refresh.
@@ -148,7 +161,7 @@ impl LocalAuthority {
     fn create(&self, now: SystemTime) -> Result<(String, KeyPair), rcgen::Error> {
         let mut params = CertificateParams::default();
         params.distinguished_name = rcgen::DistinguishedName::new();
-        params.distinguished_name.push(DnType::CommonName, self.name());
+        params.distinguished_name.push(DnType::CommonName, self.new_name());
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         // Constraints of names do not concern certificates without such names: of mail, of clients.
@@ -282,6 +295,9 @@ mod tests {
         assert_eq!(authority.name(), "Samovar development authority of annCNx");
         let now = SystemTime::now();
         assert_eq!(authority.refresh(now).expect("files"), Refreshed::Authority);
+        let folder = authority.certificate();
+        let other = LocalAuthority::new(folder.parent().expect("a folder"), "bob");
+        assert_eq!(other.name(), authority.name(), "that of the certificate");
         let leaf = authority.certificate();
         assert!(verify(&authority, &["-verify_hostname", "localhost"], &leaf));
         for address in ["127.0.0.1", "::1"] {

@@ -123,6 +123,9 @@ fn trust_prints_commands_for_root_and_runs_the_others() {
     let name = "Samovar development authority of ann";
     let called = || fs::read_to_string(home.join("called")).unwrap_or_default();
 
+    let (code, text) = trust(&home, &["--remove", "--print"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(!Path::new(&authority).exists(), "a removal creates none: {text}");
     let (code, text) = trust(&home, &["--print"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains(&format!("certutil -d '{database}' -A -t C,, -n '{name}'")), "{text}");

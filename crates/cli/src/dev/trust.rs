@@ -58,7 +58,7 @@ impl Run for TrustOptions {
                  dev trust` without sudo; it prints the commands that need root"
             );
         }
-        let tls = LocalTls::open()?;
+        let tls = if self.remove { LocalTls::find()? } else { LocalTls::open()? };
         let facts = facts(&tls, user_id.as_raw(), self.remove);
         let plan = trust_plan::plan(&facts);
         println!("authority {} ({})", facts.authority.display(), facts.name);

@@ -47,7 +47,7 @@ fn commands(all: &Command) -> String {
     page.paragraphs(DESCRIPTION);
     page.section("COMMANDS");
     for command in all.get_subcommands().filter(|command| !command.is_hide_set()) {
-        document(&mut page, command);
+        document(&mut page, "samovar", command);
     }
     for (title, entries) in
         [("FILES", &FILES[..]), ("ENVIRONMENT", &ENVIRONMENT), ("EXIT STATUS", &EXIT)]
@@ -62,13 +62,16 @@ fn commands(all: &Command) -> String {
     page.finish()
 }
 
-fn document(page: &mut Roff, command: &Command) {
+/// Adds a command and its subcommands. `parent` is the command line before its name. The depth is
+/// that of the definition.
+fn document(page: &mut Roff, parent: &str, command: &Command) {
     let values = command.get_positionals().map(|argument| {
         let name = value(argument);
         if argument.is_required_set() { format!(" {name}") } else { format!(" [{name}]") }
     });
     let values: String = values.collect();
-    page.subsection(&format!("samovar {}{values}", command.get_name()));
+    let name = format!("{parent} {}", command.get_name());
+    page.subsection(&format!("{name}{values}"));
     if let Some(about) = command.get_about() {
         page.paragraphs(&format!("{about}."));
     }
@@ -87,6 +90,9 @@ fn document(page: &mut Roff, command: &Command) {
     let after = command.get_after_long_help().or_else(|| command.get_after_help());
     if let Some(after) = after {
         page.help_text(&after.to_string());
+    }
+    for command in command.get_subcommands().filter(|command| !command.is_hide_set()) {
+        document(page, &name, command);
     }
 }
 
@@ -120,6 +126,17 @@ fn settings() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn commands_page_has_every_subcommand() {
+        let verify = Command::new("verify").arg(Arg::new("against").long("against"));
+        let plan = Command::new("plan").subcommand(verify).subcommand(Command::new("x").hide(true));
+        let page = page("samovar", &Command::new("samovar").subcommand(plan));
+        for expected in ["samovar plan", "samovar plan verify", "against"] {
+            assert!(page.contains(expected), "{expected}: {page}");
+        }
+        assert!(!page.contains("plan x"), "{page}");
+    }
 
     #[test]
     fn settings_page_has_every_setting() {

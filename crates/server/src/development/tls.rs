@@ -3,7 +3,7 @@
 
 use super::terminal::Terminal;
 use anyhow::{Context, Result, anyhow};
-use samovar_acme::LocalAuthority;
+use samovar_acme::{LocalAuthority, Refreshed};
 use std::ffi::OsString;
 use std::fs::{File, read};
 use std::io::Read as _;
@@ -31,21 +31,31 @@ impl LocalTls {
     /// # Errors
     /// The user has no home folder, or the files cannot be created.
     pub fn open() -> Result<LocalTls> {
+        let LocalTls(authority) = LocalTls::find()?;
+        authority.refresh(SystemTime::now()).with_context(|| {
+            let certificate = authority.certificate();
+            format!(
+                "cannot create a certificate in `{}`\nhint: make the folder writable, or set \
+                 XDG_DATA_HOME to another one",
+                certificate.parent().unwrap_or(&certificate).display()
+            )
+        })?;
+        Ok(LocalTls(authority))
+    }
+
+    /// The same, but creates nothing: the files may be missing.
+    ///
+    /// # Errors
+    /// The user has no home folder.
+    pub fn find() -> Result<LocalTls> {
         let folder = folder(|name| std::env::var_os(name)).ok_or_else(|| {
             anyhow!(
                 "no folder for certificates\nhint: set HOME or XDG_DATA_HOME to an absolute path"
             )
         })?;
         let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME"));
-        let authority = LocalAuthority::new(&folder, user.as_deref().unwrap_or("this-user"));
-        authority.refresh(SystemTime::now()).with_context(|| {
-            format!(
-                "cannot create a certificate in `{}`\nhint: make the folder writable, or set \
-                 XDG_DATA_HOME to another one",
-                folder.display()
-            )
-        })?;
-        Ok(LocalTls(authority))
+        let user = user.as_deref().unwrap_or("this-user");
+        Ok(LocalTls(LocalAuthority::new(&folder, user)))
     }
 
     /// The certificate that clients must trust.
@@ -87,11 +97,14 @@ impl LocalTls {
         std::thread::Builder::new().name("dev-tls".to_owned()).spawn(move || {
             loop {
                 std::thread::sleep(LOOK);
-                if let Err(error) = self.0.refresh(SystemTime::now()) {
-                    terminal.warn(&format!(
+                match self.0.refresh(SystemTime::now()) {
+                    Ok(Refreshed::Nothing | Refreshed::Certificate) => {}
+                    // The lists of the system and of browsers have the former one.
+                    Ok(Refreshed::Authority) => terminal.warn(&self.note()),
+                    Err(error) => terminal.warn(&format!(
                         "cannot renew the certificate `{}`: {error}",
                         self.certificate().display()
-                    ));
+                    )),
                 }
             }
         })?;
