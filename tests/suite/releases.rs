@@ -169,11 +169,16 @@ fn signals_end_the_running_command_and_free_the_lock() {
     let (begun, ended) = (shop.0.path().join("begun"), shop.0.path().join("ended"));
     let source = shop.named("one", MODELS[0]);
     for (signal, name) in [(2, "SIGINT"), (15, "SIGTERM"), (1, "SIGHUP")] {
-        let command = format!(
-            "trap 'echo $SAMOVAR_RELEASE > {}; exit 1' TERM; echo > {}; tail -f /dev/null & wait",
+        let script = shop.0.path().join("script.sh");
+        // It outlives the shell of the deploy, which SIGTERM ends at once.
+        let text = format!(
+            "trap 'until grep -q ^State:.Z /proc/$PPID/status; do :; done\n\
+             echo $SAMOVAR_RELEASE > {}; exit 1' TERM\necho > {}; tail -f /dev/null & wait\n",
             ended.display(),
             begun.display()
         );
+        std::fs::write(&script, text).expect("our own folder");
+        let command = format!("sh {}; true", script.display());
         let deploy = Command::new(binary())
             .current_dir(shop.0.path())
             .args(["deploy", "--no-reload", "--name", name, "--before", &command, "--folder"])
@@ -182,14 +187,7 @@ fn signals_end_the_running_command_and_free_the_lock() {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary runs");
-        let status = format!("/proc/{}/status", deploy.id());
-        let is_blocked = || {
-            let status = std::fs::read_to_string(&status).expect("a process");
-            let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
-            let mask = u64::from_str_radix(mask.expect("a mask").trim(), 16).expect("hex");
-            mask >> (signal - 1) & 1 == 1
-        };
-        eventually("the command", || (begun.exists() && is_blocked()).then_some(()));
+        eventually("the command", || begun.exists().then_some(()));
         kill(deploy.id().cast_signed(), signal);
         let output = deploy.wait_with_output().expect("a child");
         let why = error(&output);

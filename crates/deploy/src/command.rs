@@ -1,7 +1,7 @@
 //! Commands of the application: caches, migrations, messages to a chat.
 
 use crate::error::Error;
-use crate::interrupt::{self, Awaited, Interrupts};
+use crate::interrupt::{self, Awaited, Interrupts, Mask};
 use crate::site::Lock;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,6 +9,8 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+/// Pause between two looks for processes of a command.
+const LOOK: Duration = Duration::from_millis(50);
 /// Time that a command has to end after a signal to the deploy.
 const GRACE: Duration = Duration::from_secs(10);
 
@@ -35,7 +37,17 @@ pub(crate) fn run(line: &str, of: &Environment<'_>, limit: Duration) -> Result<(
     let input = of.lock.input().map_err(|error| failed(format!("has no input: {error}")))?;
     let (end, ended) =
         std::io::pipe().map_err(|error| failed(format!("has no pipe for its end: {error}")))?;
-    let mut child = Command::new("/bin/sh")
+    // If the signals cannot be blocked, they end the deploy as before. The mask is the previous one
+    // again when the command has ended.
+    let (signals, mask) = Interrupts::block().unzip();
+    let own_mask = mask.as_ref().map(Mask::before);
+    let mut command = Command::new("/bin/sh");
+    // SAFETY: between fork and exec the closure only sets the signal mask, which is safe there
+    // (signal-safety(7)). It has no memory of its own to free.
+    unsafe {
+        command.pre_exec(move || own_mask.map_or(Ok(()), |mask| Ok(mask.thread_set_mask()?)));
+    }
+    let mut child = command
         .args(["-c", line])
         .current_dir(of.folder)
         .env("SAMOVAR_RELEASE", of.release)
@@ -45,9 +57,6 @@ pub(crate) fn run(line: &str, of: &Environment<'_>, limit: Duration) -> Result<(
         .spawn()
         .map_err(|error| failed(format!("did not start: {error}")))?;
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    // After the start, because a child inherits the mask. If the signals cannot be blocked, they
-    // end the deploy as before. The mask is the previous one again when the command has ended.
-    let (signals, _mask) = Interrupts::block().unzip();
     // The child is reaped only after this thread has ended, so its number cannot be another's.
     let watch = std::thread::spawn(move || watch(signals.as_ref(), &end, limit, group));
     let status = wait(&mut child);
@@ -96,13 +105,35 @@ fn watch(
         }
         Awaited::Signal(name) => {
             send(Signal::TERM);
-            let left = GRACE.min(limit.saturating_sub(begun.elapsed()));
-            if !matches!(interrupt::wait(signals, end, left), Awaited::End) {
+            let until = Instant::now() + GRACE.min(limit.saturating_sub(begun.elapsed()));
+            let left = || until.saturating_duration_since(Instant::now());
+            let mut is_over = !matches!(interrupt::wait(signals, end, left()), Awaited::End);
+            // The shell may end before the programs that it has started.
+            while !is_over && group.is_some_and(has_members) {
+                std::thread::sleep(LOOK.min(left()));
+                is_over = left().is_zero();
+            }
+            if is_over {
                 send(Signal::KILL);
             }
             Some(Cause::Signal(name))
         }
     }
+}
+
+/// Whether a process of the group runs. Its leader may have ended without being reaped.
+/// Source: `proc_pid_stat(5)`: after the name in parentheses come state, parent and group.
+fn has_members(group: Pid) -> bool {
+    let group = group.as_raw_nonzero().to_string();
+    let runs = |stat: String| {
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_ascii_whitespace();
+        let state = fields.next();
+        !matches!(state, None | Some("Z" | "X")) && fields.nth(1) == Some(&group)
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut stats =
+        processes.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
+    stats.any(runs)
 }
 
 /// Waits for the end of a child without reaping it.

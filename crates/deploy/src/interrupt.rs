@@ -3,6 +3,7 @@
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -25,6 +26,13 @@ pub(crate) enum Awaited {
 
 /// The mask of the thread, which is set again at the end.
 pub(crate) struct Mask(SigSet);
+
+impl Mask {
+    /// The mask before the block.
+    pub(crate) fn before(&self) -> SigSet {
+        self.0
+    }
+}
 
 impl Drop for Mask {
     fn drop(&mut self) {
@@ -60,7 +68,9 @@ pub(crate) fn wait(signals: Option<&Interrupts>, end: &io::PipeReader, limit: Du
         match poll(&mut both, left.as_ref()) {
             Ok(0) => return Awaited::Nothing,
             Ok(_) if !both[0].revents().is_empty() => return Awaited::End,
-            _ => {}
+            Ok(_) | Err(Errno::INTR) => {}
+            // Without a watch the command goes on to its own end.
+            Err(_) => return Awaited::End,
         }
         if let Some(Ok(Some(received))) = signals.map(|Interrupts(fd)| fd.read_signal()) {
             let name = HANDLED.iter().find(|signal| **signal as u32 == received.ssi_signo);

@@ -16,6 +16,8 @@
 //! The data flows from [`Source`] through `unpack` into [`Site`] (names, link, lock, state); the
 //! order of the steps is in `steps`.
 
+#![allow(unsafe_code)] // pre_exec; the block states why it is sound.
+
 mod command;
 mod disk;
 mod error;
