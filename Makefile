@@ -91,7 +91,8 @@ BINARY = $(CURDIR)/target/$(SERVER)/samovar
 
 # Cargo's messages, which contain the paths of the test programs.
 MESSAGES = target/tests/built.json
-RUN_TESTS = env SAMOVAR_BIN=$(BINARY) SAMOVAR_BINARY=$(BINARY) target/tested/run-tests --built $(MESSAGES) $(TIER)
+# A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP: tests send both.
+RUN_TESTS = env --default-signal=HUP,INT SAMOVAR_BIN=$(BINARY) SAMOVAR_BINARY=$(BINARY) target/tested/run-tests --built $(MESSAGES) $(TIER)
 # Runs one test and shows its output while it runs.
 SHOW = $(RUN_TESTS) --show
 
