@@ -76,6 +76,11 @@ impl Redaction {
         if words.is_empty() { Redaction::default() } else { Redaction::new(words) }
     }
 
+    /// Returns the words of secret names, in lower case.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|word| &**word)
+    }
+
     /// Returns whether a value with this name must be replaced.
     #[must_use]
     pub fn is_secret(&self, name: &str) -> bool {

@@ -98,6 +98,8 @@ pub struct RecordedRequest {
     pub status: u16,
     /// Length of the response's body, bytes.
     pub response_bytes: u64,
+    /// The client left before it had the response.
+    pub has_client_left: bool,
     /// Details, for one request.
     pub details: Option<RecordedDetails>,
 }
@@ -144,6 +146,8 @@ pub struct RecordResponse {
     pub requests: Vec<RecordedRequest>,
     /// Number of removed requests.
     pub removed: usize,
+    /// Number of requests that the last recording wanted, but could not keep.
+    pub missed: u64,
 }
 
 impl RecordResponse {

@@ -1,18 +1,14 @@
 //! submit: holds the input of a request for a recording.
 
-mod redact;
-
 use super::context::ScriptRequest;
 use super::upload::Upload;
 use crate::exchange::ResponseReader;
 use crate::log::RequestLogEntry;
 use crate::route::target::Target;
-use crate::runtime::recordings::{
-    RECORDED_BODY_BYTES_MAX, RecordedInput, ResponseTap, SecretNames,
-};
-use std::rc::Rc;
+use crate::runtime::recordings::{RECORDED_BODY_BYTES_MAX, RecordedInput, ResponseTap};
 
-/// Holds the input, if a recording wants it. Reads a body that was stored in a file.
+/// Holds the input, if a recording wants it. Reads a body that was stored in a file. The input is
+/// only copied here: any search in it would take the front's time for each request.
 pub(super) async fn hold(
     request: &ScriptRequest<'_>,
     upload: &Upload,
@@ -23,14 +19,10 @@ pub(super) async fn hold(
     let Some(place) = recordings.hold(Target::of(request.parts).path) else { return };
     let (body, cut) = upload.copy(&shared.disk, RECORDED_BODY_BYTES_MAX).await;
     let mut head = Vec::new();
-    let encoded = request.encode(upload.bytes(), false, &mut head);
-    let words = &request.context.setup.settings.insight.redact;
-    let names = Rc::new(SecretNames::of(words));
-    let input = RecordedInput { head, body, cut, ..RecordedInput::default() };
-    let wanted = (!place.has_secrets).then_some(&*names);
-    let input = encoded.ok().and_then(|()| redact::redact(input, wanted));
-    if let Some(input) = input {
-        entry.records(place.draft(shared.pool_name(), input, names));
+    if request.encode(upload.bytes(), false, &mut head).is_ok() {
+        let input = RecordedInput { head, body, cut, ..RecordedInput::default() };
+        let words = request.context.setup.settings.insight.redact.clone();
+        entry.records(place.draft(shared.pool_name(), input, words));
     }
 }
 

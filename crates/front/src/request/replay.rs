@@ -7,7 +7,9 @@ use super::internal::{self, Encoded};
 use crate::exchange::{Lost, Piece};
 use crate::route::path_settings::Terms;
 use crate::route::site::{Route, Script};
-use crate::runtime::recordings::{Recorded, RecordedResponse, ResponseTap, SecretNames};
+use crate::runtime::recordings::{
+    Recorded, RecordedResponse, ResponseTap, SecretNames, response_head,
+};
 use crate::setup::Setup;
 use crate::shared::Shared;
 use samovar_ring::request::{
@@ -114,11 +116,12 @@ async fn run(shared: &Rc<Shared>, order: &ReplayOrder) -> Result<Replayed, Repla
         is_head_only,
     };
     let since = Instant::now();
-    let names = SecretNames::of(&setup.settings.insight.redact);
-    let tap = ResponseTap::new(Rc::new(names));
+    let tap = ResponseTap::default();
     let ended = exchange(shared, &request, &tap).await;
     let took = since.elapsed();
     let mut response = tap.take().unwrap_or_default();
+    let names = SecretNames::of(&setup.settings.insight.redact);
+    response.head = response_head(&response.head, &names);
     let lost = match ended {
         Ok(()) => None,
         Err(Lost::QueueTimeout) => return Err(ReplayError::NotTaken),

@@ -2,32 +2,42 @@
 //! size.
 //!
 //! A recording has conditions: a path, and slow or failed requests. The path is checked when a
-//! request is submitted. The others are checked at its end, so its input is held until then. While
-//! there is no recording, a request costs one relaxed load.
+//! request is submitted. The others are checked at its end, so its input is held until then. A
+//! thread replaces the secrets of a request that is kept. While there is no recording, a request
+//! costs one relaxed load.
 
 mod recorded;
+mod redact;
+mod redaction_thread;
 mod secret_names;
 mod tap;
 #[cfg(test)]
 mod tests;
+mod word_search;
 
 pub use recorded::{RECORDED_BODY_BYTES_MAX, Recorded, RecordedInput, RecordedResponse};
-pub(crate) use secret_names::{SecretNames, unescaped};
+pub(crate) use redact::response_head;
+pub(crate) use secret_names::SecretNames;
 pub(crate) use tap::ResponseTap;
 
+use redaction_thread::Job;
 use samovar_insight::End;
 use std::collections::VecDeque;
-use std::rc::Rc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Maximum number of requests that one recording keeps.
 pub const RECORDED_REQUESTS_MAX: usize = 1_000;
 /// Maximum size of all recorded requests together, bytes. The oldest ones are dropped.
 const TOTAL_BYTES_MAX: usize = 16 << 20;
-/// Maximum number of requests whose input is held until their end.
+/// Maximum number of requests whose input is held: until their end, or until their secrets are
+/// replaced. So it is also the length of the queue of the thread that does it.
 const HELD_MAX: usize = 64;
+/// Timeout for the thread that replaces secrets, before requests are listed.
+const REDACTION_LIMIT: Duration = Duration::from_secs(5);
 /// Assumed size of a recorded request without its texts, bytes.
 const BASE_BYTES: usize = 512;
 
@@ -67,16 +77,16 @@ pub(crate) struct HeldPlace {
     /// The recording that wants the request. A later one has other conditions.
     session_number: u64,
     /// Secret values are kept.
-    pub(crate) has_secrets: bool,
+    has_secrets: bool,
 }
 
 impl HeldPlace {
-    /// Holds the input of a request.
+    /// Holds the input of a request. `words`: of the setting `insight.redact`.
     pub(crate) fn draft(
         self,
         pool: &str,
         input: RecordedInput,
-        names: Rc<SecretNames>,
+        words: Vec<String>,
     ) -> Box<RecordingDraft> {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Box::new(RecordingDraft {
@@ -85,7 +95,8 @@ impl HeldPlace {
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
             since: Instant::now(),
             input,
-            tap: ResponseTap::new(names),
+            words,
+            tap: ResponseTap::default(),
         })
     }
 }
@@ -105,6 +116,7 @@ pub(crate) struct RecordingDraft {
     at_ms: u64,
     since: Instant,
     input: RecordedInput,
+    words: Vec<String>,
     pub(crate) tap: ResponseTap,
 }
 
@@ -117,20 +129,29 @@ impl RecordingDraft {
             response.status = status;
         }
         let is_failed = status >= 500 || !matches!(end, End::Completed | End::Exit);
+        let has_client_left = end == End::Aborted;
         // Its buffer has grown in steps.
         response.body.shrink_to_fit();
-        let RecordingDraft { place, pool, at_ms, input, .. } = *self;
-        let mut store = place.recordings.store();
+        let RecordingDraft { place, pool, at_ms, input, words, .. } = *self;
+        let recordings = Arc::clone(&place.recordings);
+        let mut store = recordings.store();
         let is_its = |session: &&mut Session| session.number == place.session_number;
         let session = store.session.as_mut().filter(is_its);
         let Some(session) = session.filter(|session| session.wants(took, is_failed)) else {
             return;
         };
         session.left -= 1;
+        let queue = session.queue.clone();
         store.last_id += 1;
+        store.queued += 1;
         let id = store.last_id;
-        store.keep(Recorded { id, pool, at_ms, took, input, response });
-        place.recordings.settle(&mut store);
+        let recorded = Recorded { id, pool, at_ms, took, input, response, has_client_left };
+        // Each job has a place, so there is room. It fails if the thread has panicked.
+        let rejected = queue.try_send(Job::new(place, recorded, words));
+        recordings.settle(&mut store);
+        drop(store);
+        // A job locks the store when it is dropped.
+        drop(rejected);
     }
 }
 
@@ -141,6 +162,8 @@ struct Session {
     order: RecordOrder,
     left: usize,
     until: Instant,
+    /// Of the thread that replaces secrets. It ends with the session, after its last job.
+    queue: SyncSender<Job>,
 }
 
 impl Session {
@@ -164,6 +187,11 @@ struct Store {
     held: usize,
     last_id: u64,
     last_session: u64,
+    /// Number of requests that were given to the thread, and that it is done with.
+    queued: u64,
+    done: u64,
+    /// Number of requests that the last recording wanted, but could not keep.
+    missed: u64,
 }
 
 impl Store {
@@ -190,6 +218,8 @@ fn size(of: &Recorded) -> usize {
 pub struct Recordings {
     is_on: AtomicBool,
     store: Mutex<Store>,
+    /// A job is done.
+    has_done: Condvar,
 }
 
 impl Recordings {
@@ -210,7 +240,11 @@ impl Recordings {
         let pattern = session.order.path.as_deref();
         let (session_number, has_secrets) = (session.number, session.order.has_secrets);
         let is_wanted = pattern.is_none_or(|pattern| matches(pattern.as_bytes(), path));
-        if !is_wanted || store.held >= HELD_MAX {
+        if !is_wanted {
+            return None;
+        }
+        if store.held >= HELD_MAX {
+            store.missed += 1;
             return None;
         }
         store.held += 1;
@@ -226,14 +260,21 @@ impl Recordings {
     }
 
     /// Starts a recording, which replaces the previous one. Recorded requests stay.
-    pub fn begin(&self, order: RecordOrder) {
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the system if it cannot start a thread.
+    pub fn begin(&self, order: RecordOrder) -> io::Result<()> {
+        let queue = redaction_thread::start()?;
         let left = order.count.min(RECORDED_REQUESTS_MAX);
         let until = Instant::now() + order.limit;
         let mut store = self.store();
         store.last_session += 1;
         let number = store.last_session;
-        store.session = Some(Session { number, order, left, until });
+        store.missed = 0;
+        store.session = Some(Session { number, order, left, until, queue });
         self.is_on.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Ends the recording. Returns whether there was one.
@@ -256,19 +297,33 @@ impl Recordings {
         })
     }
 
+    /// Waits until the requests that have ended so far are kept.
+    fn store_when_done(&self) -> MutexGuard<'_, Store> {
+        let store = self.store();
+        let queued = store.queued;
+        let waits = |store: &mut Store| store.done < queued;
+        let waited = self.has_done.wait_timeout_while(store, REDACTION_LIMIT, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Returns the number of requests that the last recording wanted, but could not keep.
+    pub fn missed(&self) -> u64 {
+        self.store().missed
+    }
+
     /// Returns all recorded requests, the oldest first.
     pub fn all(&self) -> Vec<Arc<Recorded>> {
-        self.store().kept.iter().cloned().collect()
+        self.store_when_done().kept.iter().cloned().collect()
     }
 
     /// Returns the recorded request with that number.
     pub fn get(&self, id: u64) -> Option<Arc<Recorded>> {
-        self.store().kept.iter().find(|recorded| recorded.id == id).cloned()
+        self.store_when_done().kept.iter().find(|recorded| recorded.id == id).cloned()
     }
 
     /// Removes a recorded request; `None`: all. Returns the number of removed ones.
     pub fn remove(&self, id: Option<u64>) -> usize {
-        let mut store = self.store();
+        let mut store = self.store_when_done();
         let before = store.kept.len();
         store.kept.retain(|recorded| id.is_some_and(|id| recorded.id != id));
         store.bytes = store.kept.iter().map(|recorded| size(recorded)).sum();

@@ -71,7 +71,7 @@ pub(super) fn record(sources: &StatusSources, question: &RecordQuestion) -> Reco
                     "cannot record for this time\nhint: --for takes 1s to 24h".to_owned(),
                 );
             }
-            recordings.begin(RecordOrder {
+            let begun = recordings.begin(RecordOrder {
                 path: question.path.clone(),
                 slow: question.slow_ms.map(Duration::from_millis),
                 is_failed: question.failed,
@@ -79,6 +79,12 @@ pub(super) fn record(sources: &StatusSources, question: &RecordQuestion) -> Reco
                 limit,
                 has_secrets: question.with_secrets,
             });
+            if let Err(error) = begun {
+                return RecordResponse::refused(format!(
+                    "cannot start the thread of a recording: {error}\nhint: check the limits of \
+                     threads and memory of the server (ulimit -u, systemd's TasksMax)"
+                ));
+            }
             tracing::info!(
                 count = question.count,
                 with_secrets = question.with_secrets,
@@ -101,6 +107,7 @@ pub(super) fn record(sources: &StatusSources, question: &RecordQuestion) -> Reco
             }
         }
     }
+    response.missed = recordings.missed();
     response.recording = recordings.state().map(|state| RecordingStatus {
         path: state.order.path,
         slow_ms: state.order.slow.map(ms),
@@ -151,6 +158,7 @@ fn request(of: &Recorded, has_details: bool) -> RecordedRequest {
         redacted: input.redacted.clone(),
         status: of.response.status,
         response_bytes: of.response.bytes,
+        has_client_left: of.has_client_left,
         details,
     }
 }

@@ -20,6 +20,8 @@ pub struct Recorded {
     pub input: RecordedInput,
     /// Its response.
     pub response: RecordedResponse,
+    /// The client left before it had the response.
+    pub has_client_left: bool,
 }
 
 /// Input of a recorded request.

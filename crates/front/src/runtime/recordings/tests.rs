@@ -1,6 +1,7 @@
 //! Tests of conditions and limits of recordings.
 
 use super::*;
+use samovar_ring::request::{RequestHead, encode_with};
 
 fn order(count: usize) -> RecordOrder {
     RecordOrder { count, limit: Duration::from_mins(1), ..RecordOrder::default() }
@@ -9,12 +10,14 @@ fn order(count: usize) -> RecordOrder {
 fn record(to: &Arc<Recordings>, path: &str, body: usize, status: u16) {
     let Some(place) = to.hold(path.as_bytes()) else { return };
     let body = vec![0; body];
-    let input = RecordedInput { target: path.to_owned(), body, ..RecordedInput::default() };
-    place.draft("", input, names()).finish(status, End::Completed);
+    place.draft("", input(path, body), Vec::new()).finish(status, End::Completed);
 }
 
-fn names() -> Rc<SecretNames> {
-    Rc::new(SecretNames::of(&[]))
+fn input(target: &str, body: Vec<u8>) -> RecordedInput {
+    let head = RequestHead { target: target.as_bytes(), ..RequestHead::default() };
+    let mut encoded = Vec::new();
+    encode_with(&head, [], [], &mut encoded).expect("it fits");
+    RecordedInput { head: encoded, body, ..RecordedInput::default() }
 }
 
 fn targets(of: &Recordings) -> Vec<String> {
@@ -45,7 +48,7 @@ fn star_of_a_path_pattern_matches_any_characters() {
 fn recording_ends_after_its_number_of_requests() {
     let recordings = Arc::new(Recordings::default());
     record(&recordings, "/before", 0, 200);
-    recordings.begin(RecordOrder { path: Some("/a*".to_owned()), ..order(2) });
+    recordings.begin(RecordOrder { path: Some("/a*".to_owned()), ..order(2) }).expect("a thread");
     for path in ["/a1", "/b", "/a2", "/a3"] {
         record(&recordings, path, 0, 200);
     }
@@ -62,7 +65,7 @@ fn recording_ends_after_its_number_of_requests() {
 #[test]
 fn failed_requests_are_kept_by_status_or_end() {
     let recordings = Arc::new(Recordings::default());
-    recordings.begin(RecordOrder { is_failed: true, ..order(10) });
+    recordings.begin(RecordOrder { is_failed: true, ..order(10) }).expect("a thread");
     record(&recordings, "/good", 0, 200);
     record(&recordings, "/bad", 0, 500);
     assert_eq!(targets(&recordings), ["/bad"]);
@@ -71,7 +74,7 @@ fn failed_requests_are_kept_by_status_or_end() {
 #[test]
 fn recording_ends_after_its_time() {
     let recordings = Arc::new(Recordings::default());
-    recordings.begin(RecordOrder { limit: Duration::ZERO, ..order(10) });
+    recordings.begin(RecordOrder { limit: Duration::ZERO, ..order(10) }).expect("a thread");
     assert!(recordings.is_on());
     record(&recordings, "/late", 0, 200);
     assert_eq!((targets(&recordings).len(), recordings.is_on()), (0, false));
@@ -80,7 +83,7 @@ fn recording_ends_after_its_time() {
 #[test]
 fn total_size_is_limited_and_oldest_are_dropped() {
     let recordings = Arc::new(Recordings::default());
-    recordings.begin(order(RECORDED_REQUESTS_MAX));
+    recordings.begin(order(RECORDED_REQUESTS_MAX)).expect("a thread");
     for _ in 0..100 {
         record(&recordings, "/", RECORDED_BODY_BYTES_MAX, 200);
     }
@@ -92,14 +95,15 @@ fn total_size_is_limited_and_oldest_are_dropped() {
 #[test]
 fn number_of_held_requests_is_limited_and_falls_again() {
     let recordings = Arc::new(Recordings::default());
-    recordings.begin(order(10));
+    recordings.begin(order(10)).expect("a thread");
     let mut drafts: Vec<_> = Vec::new();
     while let Some(place) = recordings.hold(b"/") {
-        drafts.push(place.draft("", RecordedInput::default(), names()));
+        drafts.push(place.draft("", RecordedInput::default(), Vec::new()));
     }
-    assert_eq!(drafts.len(), HELD_MAX);
+    assert_eq!((drafts.len(), recordings.missed()), (HELD_MAX, 1));
     drafts.clear();
     assert_eq!(recordings.store().held, 0);
+    assert_eq!(recordings.store().queued, 0, "it is not searched if it is not kept");
     // Its client leaves while its body is read.
     drop(recordings.hold(b"/").expect("a place"));
     assert_eq!(recordings.store().held, 0);
@@ -109,14 +113,13 @@ fn number_of_held_requests_is_limited_and_falls_again() {
 #[test]
 fn request_is_kept_only_by_the_recording_that_holds_it() {
     let recordings = Arc::new(Recordings::default());
-    recordings.begin(RecordOrder { has_secrets: true, ..order(10) });
+    recordings.begin(RecordOrder { has_secrets: true, ..order(10) }).expect("a thread");
     let draft = |path: &str| {
         let place = recordings.hold(path.as_bytes()).expect("a place");
-        let input = RecordedInput { target: path.to_owned(), ..RecordedInput::default() };
-        place.draft("", input, names())
+        place.draft("", input(path, Vec::new()), Vec::new())
     };
     let early = draft("/early");
-    recordings.begin(order(10));
+    recordings.begin(order(10)).expect("a thread");
     let late = draft("/late");
     early.finish(200, End::Completed);
     late.finish(200, End::Completed);
@@ -126,7 +129,7 @@ fn request_is_kept_only_by_the_recording_that_holds_it() {
 
 #[test]
 fn tap_keeps_the_start_of_a_body_and_hashes_all() {
-    let tap = ResponseTap::new(names());
+    let tap = ResponseTap::default();
     tap.add(b"nothing yet");
     assert_eq!(tap.take(), None);
     tap.begin(
@@ -141,10 +144,51 @@ fn tap_keeps_the_start_of_a_body_and_hashes_all() {
     assert_eq!(response.body.len(), RECORDED_BODY_BYTES_MAX);
     assert_eq!(response.bytes as usize, RECORDED_BODY_BYTES_MAX + 5);
     assert!(response.is_complete && response.hash != [0; 32]);
-    let head = String::from_utf8_lossy(&response.head);
+    let head = response_head(&response.head, &SecretNames::of(&[]));
     assert_eq!(
-        head,
+        String::from_utf8_lossy(&head),
         "A: b=c\nSet-cookie: sid=(redacted)\nX-Auth-Token: (redacted)\nLocation: (redacted)\n\
          link: /a?b=7\n"
     );
+}
+
+/// The head cannot be encoded again: it is too long with the replaced values.
+#[test]
+fn request_that_cannot_be_redacted_is_counted_and_its_place_is_free_again() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(order(10)).expect("a thread");
+    let place = recordings.hold(b"/").expect("a place");
+    let invalid = RecordedInput { head: vec![1], ..RecordedInput::default() };
+    place.draft("", invalid, Vec::new()).finish(200, End::Completed);
+    record(&recordings, "/?token=1", 0, 200);
+    assert_eq!(targets(&recordings), ["/?token=(redacted)"]);
+    assert_eq!((recordings.missed(), recordings.store().held), (1, 0));
+    recordings.begin(order(10)).expect("a thread");
+    assert_eq!(recordings.missed(), 0);
+}
+
+/// A thread that has ended early drops its jobs.
+#[test]
+fn dropped_job_is_counted() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(order(10)).expect("a thread");
+    let (queue, jobs) = std::sync::mpsc::sync_channel(HELD_MAX);
+    recordings.store().session.as_mut().expect("a session").queue = queue;
+    record(&recordings, "/queued", 0, 200);
+    drop(jobs);
+    record(&recordings, "/rejected", 0, 200);
+    assert_eq!((targets(&recordings).len(), recordings.missed()), (0, 2));
+    assert_eq!(recordings.store().held, 0);
+}
+
+#[test]
+fn request_whose_client_has_left_says_so() {
+    let recordings = Arc::new(Recordings::default());
+    recordings.begin(order(10)).expect("a thread");
+    for end in [End::Aborted, End::Completed, End::Cut] {
+        let place = recordings.hold(b"/").expect("a place");
+        place.draft("", input("/", Vec::new()), Vec::new()).finish(499, end);
+    }
+    let left: Vec<bool> = recordings.all().iter().map(|one| one.has_client_left).collect();
+    assert_eq!(left, [true, false, false]);
 }
