@@ -63,12 +63,20 @@ static const struct sock_filter filter[] = {
 
 static bool is_installed;
 
-bool samovar_refuse_calls(void) {
+/* Installs the filter for all threads: an extension may have started some. Linux before 3.17 and
+ * threads with other filters refuse that, so the filter is then only for this thread and its later
+ * ones. The result is positive, the id of such a thread, if it has another filter. */
+static bool install(void) {
     const struct sock_fprog program = {.len = LENGTH, .filter = (struct sock_filter *)filter};
+    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) ==
+               0 ||
+           syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+bool samovar_refuse_calls(void) {
     /* Without the first one, only root may install a filter. */
     is_installed =
-        is_installed || (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
-                         syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+        is_installed || (syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && install());
     return is_installed;
 }
 
