@@ -280,7 +280,9 @@ fn text(response: &ReplayResponse, compared: &Compared, costs: Option<&Costs>) -
     for line in compared.lines() {
         let _ = writeln!(text, "{}", one_line(&line));
     }
+    let has_no_end = compare::is_partial(recorded);
     text.push_str(match (compared.is_same(), recorded.redacted.is_empty()) {
+        (false, _) if has_no_end => "The whole response cannot be compared.\n",
         (true, _) => "The response is the same.\n",
         (false, true) => "The response differs.\n",
         (false, false) => {

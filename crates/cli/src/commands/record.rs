@@ -211,6 +211,13 @@ fn recording(of: &RecordingStatus) -> String {
 
 fn list(response: &RecordResponse) -> String {
     let mut text = response.recording.as_ref().map_or_else(String::new, recording);
+    if response.missed > 0 {
+        let _ = writeln!(
+            text,
+            "not kept: {} requests, because too many were held or a head was too long",
+            response.missed
+        );
+    }
     if response.requests.is_empty() {
         text.push_str("no recorded requests\n");
         return text;
@@ -219,11 +226,12 @@ fn list(response: &RecordResponse) -> String {
     for one in &response.requests {
         let RecordedRequest { id, status, milliseconds, response_bytes, .. } = one;
         let cut = if one.is_cut { " (body cut)" } else { "" };
+        let left = if one.has_client_left { " (client left)" } else { "" };
         let pool = if one.pool.is_empty() { String::new() } else { format!("{}: ", one.pool) };
         let request = one_line(&format!("{pool}{} {}", one.method, one.target));
         let _ = writeln!(
             text,
-            "{id:>5} {status:>6} {milliseconds:>7.1} ms {response_bytes:>9}  {request}{cut}"
+            "{id:>5} {status:>6} {milliseconds:>7.1} ms {response_bytes:>9}  {request}{cut}{left}"
         );
     }
     text
@@ -254,7 +262,11 @@ fn show(one: &RecordedRequest) -> String {
         one.status,
         one.response_bytes,
         one.milliseconds,
-        if response.is_complete { "" } else { ", incomplete" }
+        match (response.is_complete, one.has_client_left) {
+            (true, false) => "",
+            (false, false) => ", incomplete",
+            (_, true) => ", the client left before its end",
+        }
     );
     text.push_str(&printable(&String::from_utf8_lossy(&decoded(&response.head))));
     text
@@ -273,6 +285,7 @@ mod tests {
             method: "POST".to_owned(),
             target: "/a\u{1b}[2J".to_owned(),
             is_cut: true,
+            has_client_left: true,
             ..RecordedRequest::default()
         };
         let recording = RecordingStatus {
@@ -285,12 +298,14 @@ mod tests {
         let response = RecordResponse {
             recording: Some(recording),
             requests: vec![request],
+            missed: 5,
             ..RecordResponse::default()
         };
         let text = list(&response);
+        assert!(text.contains("\nnot kept: 5 requests"), "{text}");
         assert!(text.starts_with("recording: slow (from 200 ms) or failed requests, 7 more, 60 s"));
         assert!(text.contains("    3    500    12.3 ms         0  POST /a"), "{text}");
-        assert!(text.ends_with("(body cut)\n") && !text.contains('\u{1b}'), "{text}");
+        assert!(text.ends_with("(body cut) (client left)\n") && !text.contains('\u{1b}'), "{text}");
         assert_eq!(list(&RecordResponse::default()), "no recorded requests\n");
     }
 }

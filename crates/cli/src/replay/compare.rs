@@ -4,7 +4,7 @@
 //! long to be kept is compared by its length and hash, so it cannot have masks.
 
 use crate::commands::record::decoded;
-use samovar_wire::{ReplayResponse, ResponseCopy};
+use samovar_wire::{RecordedRequest, ReplayResponse, ResponseCopy};
 
 /// Headers about the time or the request, which are not compared.
 const IGNORED: [&str; 2] = ["date", "x-request-id"];
@@ -86,6 +86,12 @@ fn find(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len()).position(|window| window == part)
 }
 
+/// Whether the end of the recorded response is unknown, because the client left before it.
+pub(super) fn is_partial(recorded: &RecordedRequest) -> bool {
+    let response = recorded.details.as_ref().map(|details| &details.response);
+    recorded.has_client_left && !response.is_some_and(|response| response.is_complete)
+}
+
 /// Result of a comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Compared(Vec<String>);
@@ -95,6 +101,18 @@ impl Compared {
         let before = response.recorded.details.clone().unwrap_or_default().response;
         let after = &response.response;
         let mut all = Compared::default();
+        if is_partial(&response.recorded) {
+            all.0.push(if before.head.is_empty() {
+                "recorded: no response, because the client left before it".to_owned()
+            } else {
+                format!(
+                    "recorded: the first {} bytes, because the client left before the end",
+                    before.bytes
+                )
+            });
+            all.starts(&before, after, masks);
+            return all;
+        }
         if before.status != after.status {
             all.0.push(format!("status: {} instead of {}", after.status, before.status));
         }
@@ -112,6 +130,30 @@ impl Compared {
             all.bodies(&before, after, masks);
         }
         all
+    }
+
+    /// Compares the response with the start of one whose client has left.
+    fn starts(&mut self, before: &ResponseCopy, after: &ResponseCopy, masks: &[Mask]) {
+        if before.head.is_empty() {
+            return;
+        }
+        if before.status != after.status {
+            self.0.push(format!("status: {} instead of {}", after.status, before.status));
+        }
+        let heads = [before, after].map(|of| head(&decoded(&of.head), masks));
+        self.different("head", &heads[0], &heads[1]);
+        let start = decoded(&before.body);
+        let mut body = decoded(&after.body);
+        body.truncate(start.len());
+        // The last line may be cut within a masked text.
+        let whole = |body: &[u8]| {
+            let end = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            lines(&body[..end], masks)
+        };
+        if body != start {
+            let bodies = [whole(&start), whole(&body)];
+            self.different("body", &bodies[0], &bodies[1]);
+        }
     }
 
     pub(super) fn is_same(&self) -> bool {
@@ -175,7 +217,7 @@ mod tests {
     use super::*;
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use samovar_wire::{RecordedDetails, RecordedRequest};
+    use samovar_wire::RecordedDetails;
 
     fn copy(status: u16, head: &str, body: &str) -> ResponseCopy {
         ResponseCopy {
@@ -245,6 +287,34 @@ mod tests {
         let long = ResponseCopy { bytes: 1 << 30, sha256: "x".to_owned(), ..before.clone() };
         let found = compared(before, long, &["o*"]);
         assert_eq!(found, ["body: another one (1073741824 bytes, recorded 13 bytes)"]);
+    }
+
+    #[test]
+    fn response_whose_client_has_left_is_compared_with_its_start() {
+        let first = "recorded: the first 9 bytes, because the client left before the end";
+        let none = "recorded: no response, because the client left before it";
+        for (head, body, new_body, expected) in [
+            ("A: b\n", "one\nt=1\nt", "one\nt=1\ntwo", &[first][..]),
+            ("A: b\n", "one\nt=1\nt", "one\nt=2\ntwo", &[first]),
+            (
+                "A: b\n",
+                "one\nt=1\nt",
+                "1\nt=2\ntwo",
+                &[first, "body: differs from line 1 on", "  - one", "  + 1"],
+            ),
+            ("", "", "one", &[none]),
+        ] {
+            let is_begun = !head.is_empty();
+            let mut before = copy(if is_begun { 200 } else { 499 }, head, body);
+            (before.is_complete, before.bytes) = (false, body.len() as u64);
+            let details = Some(RecordedDetails { response: before, ..RecordedDetails::default() });
+            let recorded =
+                RecordedRequest { details, has_client_left: true, ..RecordedRequest::default() };
+            let response = copy(200, "A: b\n", new_body);
+            let response = ReplayResponse { recorded, response, ..ReplayResponse::default() };
+            let mask = Mask::new("t=*").expect("a mask");
+            assert_eq!(Compared::of(&response, &[mask]).lines(), expected, "{new_body}");
+        }
     }
 
     #[test]
