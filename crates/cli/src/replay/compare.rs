@@ -147,7 +147,8 @@ impl Compared {
         body.truncate(start.len());
         // The last line may be cut within a masked text.
         let whole = |body: &[u8]| {
-            let end = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let last = body.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+            let end = if masks.is_empty() { body.len() } else { last };
             lines(&body[..end], masks)
         };
         if body != start {

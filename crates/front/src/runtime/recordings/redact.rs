@@ -36,8 +36,9 @@ pub(crate) fn redact(input: RecordedInput, names: Option<&SecretNames>) -> Optio
     let mut found = Found { names, redacted: Vec::new() };
     let is_coding = |name: &[u8]| name.eq_ignore_ascii_case(b"content-encoding");
     let codings = headers.iter().filter(|(name, _)| is_coding(name)).map(|(_, value)| *value);
-    let body = if body::is_readable(codings) {
-        found.body(head.content_type.unwrap_or_default(), &input.body)
+    let kind = head.content_type.unwrap_or_default();
+    let body = if body::is_readable(kind, codings) {
+        found.body(kind, &input.body)
     } else {
         found.whole(&input.body)
     };

@@ -9,12 +9,14 @@ use super::secret_names::SecretNames;
 use super::{HELD_MAX, HeldPlace};
 use std::io;
 use std::mem;
+use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// A request to keep. It has its place until then.
 #[derive(Debug)]
 pub(super) struct Job {
-    place: HeldPlace,
+    /// `None`: the job is over.
+    place: Option<HeldPlace>,
     /// With all its secrets.
     raw: Recorded,
     words: Vec<String>,
@@ -40,27 +42,32 @@ pub(super) fn start() -> io::Result<SyncSender<Job>> {
 
 impl Job {
     pub(super) fn new(place: HeldPlace, raw: Recorded, words: Vec<String>) -> Job {
-        Job { place, raw, words, is_kept: false }
+        Job { place: Some(place), raw, words, is_kept: false }
     }
 
     /// Keeps the request. Returns its words.
     fn carry_out(mut self, names: &SecretNames) -> Vec<String> {
+        let words = mem::take(&mut self.words);
+        let Some(place) = &self.place else { return words };
         let mut recorded = mem::take(&mut self.raw);
         recorded.response.head = response_head(&recorded.response.head, names);
-        let wanted = (!self.place.has_secrets).then_some(names);
+        let wanted = (!place.has_secrets).then_some(names);
         if let Some(input) = redact(mem::take(&mut recorded.input), wanted) {
             recorded.input = input;
+            place.recordings.store().keep(recorded);
             self.is_kept = true;
-            self.place.recordings.store().keep(recorded);
         }
-        mem::take(&mut self.words)
+        words
     }
 }
 
 /// Also of a job that is dropped, because its thread has ended.
 impl Drop for Job {
     fn drop(&mut self) {
-        let recordings = &self.place.recordings;
+        let Some(place) = self.place.take() else { return };
+        let recordings = Arc::clone(&place.recordings);
+        // It locks the store.
+        drop(place);
         let mut store = recordings.store();
         store.done += 1;
         store.missed += u64::from(!self.is_kept);

@@ -10,12 +10,19 @@ use std::borrow::Cow;
 /// Maximum number of parts of a multipart body that are examined; a body with more is dropped.
 const PARTS_MAX: usize = 1_000;
 
-/// Whether a body with these values of `Content-Encoding` can be searched.
-pub(super) fn is_readable<'a>(encodings: impl Iterator<Item = &'a [u8]>) -> bool {
-    encodings
-        .flat_map(|value| value.split(|byte| *byte == b','))
-        .map(<[u8]>::trim_ascii)
-        .all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
+/// Starts of the names of charsets that contain ASCII.
+const CHARSETS: [&str; 6] = ["utf-8", "utf8", "us-ascii", "iso-8859", "windows-125", "latin"];
+
+/// Whether a body with this `Content-Type` and these values of `Content-Encoding` can be searched.
+pub(super) fn is_readable<'a>(kind: &[u8], codings: impl Iterator<Item = &'a [u8]>) -> bool {
+    let charset = parameter(kind, b"charset=").map(<[u8]>::to_ascii_lowercase);
+    let is_known =
+        |charset: &Vec<u8>| CHARSETS.iter().any(|known| charset.starts_with(known.as_bytes()));
+    let is_identity = |coding: &[u8]| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity");
+    charset.as_ref().is_none_or(is_known)
+        && codings
+            .flat_map(|value| value.split(|byte| *byte == b','))
+            .all(|coding| is_identity(coding.trim_ascii()))
 }
 
 impl Found<'_> {

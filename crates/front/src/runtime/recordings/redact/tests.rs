@@ -107,20 +107,24 @@ fn body_that_would_become_too_long_is_replaced() {
 
 #[test]
 fn encoded_body_is_replaced() {
-    for (coding, expected) in [
-        ("gzip", "(redacted)"),
-        ("br", "(redacted)"),
-        ("identity, gzip", "(redacted)"),
-        ("identity", "anything"),
-        ("", "anything"),
+    for (kind, coding, expected) in [
+        ("text/plain", "gzip", "(redacted)"),
+        ("", "br", "(redacted)"),
+        ("", "identity, gzip", "(redacted)"),
+        ("", "identity", "anything"),
+        ("", "", "anything"),
+        ("application/json; charset=UTF-16le", "", "(redacted)"),
+        ("application/json; Charset=\"UTF-8\"", "", "anything"),
+        ("text/plain;charset=ISO-8859-1", "", "anything"),
     ] {
         let headers: [(&[u8], &[u8]); 1] = [(b"Content-Encoding", coding.as_bytes())];
         let mut encoded = Vec::new();
-        encode_with(&RequestHead::default(), headers, [], &mut encoded).expect("it fits");
+        let head = RequestHead { content_type: Some(kind.as_bytes()), ..RequestHead::default() };
+        encode_with(&head, headers, [], &mut encoded).expect("it fits");
         let body = b"anything".to_vec();
         let input = RecordedInput { head: encoded, body, ..RecordedInput::default() };
         let redacted = redact(input, Some(&SecretNames::of(&[]))).expect("a valid head");
-        assert_eq!(String::from_utf8_lossy(&redacted.body), expected, "{coding}");
+        assert_eq!(String::from_utf8_lossy(&redacted.body), expected, "{kind} {coding}");
     }
 }
 
