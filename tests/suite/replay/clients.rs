@@ -1,8 +1,9 @@
-//! The client of a replay leaves before its end: the replay ends as well.
+//! The client of a replay leaves before its end: the replay ends as well. The client of a recorded
+//! request has left: its replay says so.
 
-use super::{MODELS, builder, record, recorded, samovar};
+use super::{MODELS, builder, record, recorded, replay, samovar};
 use samovar_testkit::{Server, binary, eventually};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
@@ -69,4 +70,27 @@ fn replay_of_an_earlier_generation_ends_with_its_client() {
     client.wait().expect("it ends");
     until_end(stream);
     is_free(&server);
+}
+
+#[test]
+fn replay_of_a_request_whose_client_has_left_says_so() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let address = listener.local_addr().expect("an address");
+    let server = builder(super::Model::Script).start();
+    record(&server, &["--count", "1"]);
+    let mut visitor = TcpStream::connect(server.address()).expect("a connection");
+    let head = format!("GET /listen?to={address} HTTP/1.1\r\nHost: a.example\r\n\r\n");
+    visitor.write_all(head.as_bytes()).expect("a request");
+    let script = listener.accept().expect("a connection");
+    drop(visitor);
+    let all = recorded(&server, 1);
+    drop(script);
+    assert_eq!((&all[0]["status"], &all[0]["has_client_left"]), (&499.into(), &true.into()));
+    let (code, response) = std::thread::scope(|scope| {
+        scope.spawn(|| drop(listener.accept().expect("a connection")));
+        replay(&server, &["1"])
+    });
+    assert_eq!(code, Some(1));
+    let expected = ["recorded: no response, because the client left before it"];
+    assert_eq!(response["differences"], serde_json::json!(expected));
 }

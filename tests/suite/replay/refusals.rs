@@ -2,11 +2,13 @@
 
 use super::{MODELS, builder, record, recorded, replay};
 use samovar_testkit::http::Request;
+use samovar_testkit::workspace;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::process::Command;
+use tempfile::TempDir;
 
 /// A key of message queues that no other test uses.
 const KEY: &str = "74119";
@@ -73,4 +75,43 @@ fn messages_of_queues_are_refused() {
     let count = line.and_then(|line| line.split_whitespace().last()).map(str::to_owned);
     run(&["ipcrm", "-Q", KEY]);
     assert_eq!(count.as_deref(), Some("0"), "{queues}");
+}
+
+/// A thread that starts a program, and exits with the error of it.
+const THREAD: &str = r#"
+    #include "interpose/refused_calls.h"
+    #include <errno.h>
+    #include <pthread.h>
+    #include <semaphore.h>
+    #include <stdlib.h>
+    #include <unistd.h>
+    static sem_t is_refused;
+    static void *run(void *none) {
+        sem_wait(&is_refused);
+        execl("/bin/true", "true", (char *)NULL);
+        _exit(errno == EACCES ? 3 : 4);
+        return none;
+    }
+    int main(void) {
+        pthread_t thread;
+        sem_init(&is_refused, 0, 0);
+        if (pthread_create(&thread, NULL, run, NULL) != 0 || !samovar_refuse_calls()) return 5;
+        sem_post(&is_refused);
+        pthread_join(thread, NULL);
+        return 6;
+    }
+"#;
+
+#[test]
+fn program_of_an_earlier_thread_is_refused() {
+    let folder = TempDir::new().expect("a temporary folder");
+    let (source, program) = (folder.path().join("thread.c"), folder.path().join("thread"));
+    std::fs::write(&source, THREAD).expect("our folder");
+    let csrc = workspace().join("crates/worker/csrc");
+    let mut compiler = Command::new("cc");
+    compiler.arg("-pthread").arg("-I").arg(&csrc).arg(&source);
+    compiler.arg(csrc.join("interpose/refused_calls.c")).arg("-o").arg(&program);
+    assert!(compiler.status().expect("a C compiler").success());
+    let status = Command::new(&program).status().expect("it runs");
+    assert_eq!(status.code(), Some(3), "0: the program was started");
 }
