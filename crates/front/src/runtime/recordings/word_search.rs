@@ -1,4 +1,4 @@
-//! Finds words in a text in one pass, whatever their number: an automaton of Aho and Corasick.
+//! Finds all words in a text in one pass: an automaton of Aho and Corasick.
 
 /// Words and parts of words. Upper case counts as lower case, and a hyphen, a dot, a space and a
 /// plus sign as an underscore: PHP replaces some of them in names.
@@ -70,7 +70,7 @@ impl WordSearch {
         })
     }
 
-    /// Replaces missing transitions by those of the longest other start of a word.
+    /// Fills missing transitions from the longest other start of a word.
     fn link(&mut self) {
         let count = self.class_count;
         let mut fallback = vec![0; self.matches.len()];

@@ -1,4 +1,4 @@
-//! Bodies: forms, JSON, multipart forms. All others are replaced as a whole, if a secret is in them.
+//! Bodies: forms, JSON, multipart forms. Others are replaced as a whole, if a secret is in them.
 
 use super::Found;
 use crate::runtime::recordings::recorded::RECORDED_BODY_BYTES_MAX;
