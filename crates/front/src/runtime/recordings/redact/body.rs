@@ -1,4 +1,4 @@
-//! Bodies: forms, JSON, multipart forms. Others are replaced as a whole, if a secret is in them.
+//! Secrets of bodies: forms, JSON, multipart forms, and other bodies as a whole.
 
 use super::Found;
 use crate::runtime::recordings::recorded::RECORDED_BODY_BYTES_MAX;
