@@ -28,8 +28,8 @@ pub mod sources;
 mod tests;
 
 pub use locate::{
-    control_path, discover_control, discover_control_of, locate_php, locate_worker,
-    make_control_dir,
+    control_path, discover_all_controls, discover_control, discover_control_of, locate_php,
+    locate_worker, make_control_dir,
 };
 pub use problem::{Problem, Problems};
 pub use release::{InvalidRelease, release_of};

@@ -1,14 +1,16 @@
 //! `samovar plan verify`: the highest rate that a server carries, measured, compared with the one
 //! that the plan predicts.
 //!
-//! `options` are the flags, `destination` decides which servers may get load, `recorded`, `targets`
-//! and `mix` collect the requests, `steps` sends them at growing rates. The search and the judgment
+//! `options` are the flags, `destination` decides which servers may get load and `servers` finds
+//! those of this machine, `recorded`, `targets` and `mix` collect the requests, `steps` sends them
+//! at growing rates. The search and the judgment
 //! of a step are in crates/plan, the client in crates/load.
 
 mod destination;
 mod mix;
 mod options;
 mod recorded;
+mod servers;
 mod steps;
 mod targets;
 
@@ -18,13 +20,15 @@ use super::sources;
 use crate::control_client::{self, printable, understand};
 use crate::subcommand::Run;
 use anyhow::{Context, Result, anyhow, bail};
+use destination::Known;
 pub(super) use options::{command, hint, parse};
 use samovar_load::Mix;
 use samovar_plan::Input;
 use samovar_plan::verify::{Outcome, Prediction, Verification};
 use samovar_server::{Predecessor, terminal};
 use samovar_wire::{Request, Status};
-use std::path::PathBuf;
+use servers::{Running, is_same_file};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use targets::Requests;
 
@@ -40,12 +44,19 @@ const EXIT_INTERRUPTED: u8 = 130;
 impl Run for VerifyOptions {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
         let server = self.server();
-        let listen = server.as_ref().map_or(&[][..], |(_, status)| &status.listen);
-        destination::check(&self.against, self.yes_load.as_deref(), listen)?;
-        let plan =
-            PlanOptions { control: server.as_ref().ok().map(|one| one.0.clone()), ..self.plan() };
+        if self.control.is_some() && self.needs_server() {
+            // Another running server is no substitute for the one that was named.
+            server.as_ref().map_err(|error| anyhow!("{}", terminal::words(error)))?;
+        }
+        let second = self.second()?;
+        let known = self.known(server.as_ref().ok());
+        destination::check(&self.against, self.yes_load.as_deref(), &known)?;
+        let server = server.map(|one| one.control);
+        let control = self.control.clone().or_else(|| server.as_ref().ok().cloned());
+        let plan = PlanOptions { control, ..self.plan() };
         let inputs = sources::inputs(&plan);
-        let requests = self.requests(server.map(|one| one.0), inputs.as_ref())?;
+        let mut requests = self.requests(server, inputs.as_ref())?;
+        requests.notes.extend(second.and_then(|one| destination::elsewhere(&one, &self.against)));
         let predicted = inputs.and_then(|inputs| {
             let found = samovar_plan::plan(&inputs, &plan.model)?;
             Prediction::of(&found).context("the plan has no ceiling")
@@ -69,15 +80,39 @@ impl Run for VerifyOptions {
 }
 
 impl VerifyOptions {
-    /// The server with history and recordings: its control socket and status.
-    fn server(&self) -> Result<(PathBuf, Status)> {
-        if !self.needs_server() {
+    /// The server with history and recordings. A given one is protected from load, needed or not.
+    fn server(&self) -> Result<Running> {
+        if self.control.is_none() && !self.needs_server() {
             bail!("no server is asked");
         }
         let path = control_client::path(self.control.as_ref())?;
-        let line = control_client::ask(&path, &Request::Status, control_client::RESPONSE_LIMIT)?;
-        let status = understand(&line)?;
-        Ok((path, status))
+        running(path)
+    }
+
+    /// The server that gets the load, if its control socket is given.
+    fn second(&self) -> Result<Option<Running>> {
+        let asked = |path: &PathBuf| running(path.clone()).context("--against-control");
+        self.against_control.as_ref().map(asked).transpose()
+    }
+
+    /// All servers of this machine that can be found.
+    fn known(&self, server: Option<&Running>) -> Known<'_> {
+        let mut known = Known { second: self.against_control.as_deref(), ..Known::default() };
+        known.planned.extend(server.cloned());
+        let history = self.store.as_deref();
+        let is_planned = |one: &Running| {
+            let is_used = |file: &Path| {
+                !one.history.as_os_str().is_empty() && is_same_file(&one.history, file)
+            };
+            server.is_some_and(|server| {
+                is_same_file(&server.control, &one.control) || is_used(&server.history)
+            }) || history.is_some_and(is_used)
+        };
+        let (planned, others) = servers::find().into_iter().partition(is_planned);
+        let planned: Vec<_> = planned;
+        known.planned.extend(planned);
+        known.others = others;
+        known
     }
 
     fn requests(
@@ -152,6 +187,13 @@ impl VerifyOptions {
         }
         .compared())
     }
+}
+
+/// Asks a server for its status.
+fn running(control: PathBuf) -> Result<Running> {
+    let line = control_client::ask(&control, &Request::Status, control_client::RESPONSE_LIMIT)?;
+    let status: Status = understand(&line)?;
+    Ok(Running::new(control, &status))
 }
 
 fn code(outcome: Outcome) -> ExitCode {

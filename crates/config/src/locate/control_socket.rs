@@ -96,6 +96,18 @@ pub fn discover_control_of(port: u16) -> Result<PathBuf, Problem> {
     discover_port_in(&folders_to_search(), port)
 }
 
+/// Returns the control sockets of all servers that this user may ask.
+pub fn discover_all_controls() -> Vec<PathBuf> {
+    let mut folders = control_dirs();
+    let own = rustix::process::getuid();
+    let user = (!own.is_root()).then(|| own.as_raw());
+    let others = private_folders(Path::new(TEMPORARY), user);
+    folders
+        .extend(others.into_iter().filter(|folder| !folders.contains(folder)).collect::<Vec<_>>());
+    folders.extend(service_folders(Path::new(SERVICES)));
+    answering_in(&folders)
+}
+
 fn folders_to_search() -> Vec<PathBuf> {
     let own = control_dirs();
     let services = service_folders(Path::new(SERVICES));
@@ -186,6 +198,12 @@ fn running_in(folders: &[PathBuf]) -> Vec<PathBuf> {
     sockets
 }
 
+/// Returns the sockets of running servers: a killed server leaves its socket file.
+fn answering_in(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let sockets = folders.iter().flat_map(|folder| sockets_in(folder));
+    sockets.filter(|socket| UnixStream::connect(socket).is_ok()).collect()
+}
+
 fn none_in(folders: &[PathBuf]) -> Problem {
     let folders = if folders.is_empty() { format!("`{TEMPORARY}`") } else { quoted(folders) };
     Problem::new(
@@ -264,7 +282,10 @@ mod tests {
         let expected = format!("no server with the port 80 is running; running: {both}");
         assert_eq!(error.message, expected);
 
+        assert_eq!(answering_in(&folders), [first.clone(), second]);
+
         drop(listener);
+        assert_eq!(answering_in(&folders), [first.clone()]);
         assert_eq!(discover_in(&[folder.path().to_owned()]), Ok(first));
     }
 

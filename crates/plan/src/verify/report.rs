@@ -128,7 +128,12 @@ impl Verification {
                 let agrees = difference <= self.tolerance;
                 (None, if agrees { Outcome::Agrees } else { Outcome::Differs })
             }
-            (Ceiling::AtLeast { end, .. } | Ceiling::Unknown { end }, _) => {
+            (
+                Ceiling::Within { end, .. }
+                | Ceiling::AtLeast { end, .. }
+                | Ceiling::Unknown { end },
+                _,
+            ) => {
                 let interrupted = end == End::Interrupted;
                 (None, if interrupted { Outcome::Interrupted } else { Outcome::NotMeasured })
             }
@@ -145,6 +150,12 @@ impl Verification {
         let against = &self.against;
         let mut text = match self.measured {
             Ceiling::Between { good, .. } => format!("{against} carries {} requests/s", rate(good)),
+            Ceiling::Within { good, bad, end } => format!(
+                "{against} carries between {} and {} requests/s, not narrowed because {}",
+                rate(good),
+                rate(bad),
+                end.words()
+            ),
             Ceiling::AtLeast { good, .. } => {
                 format!("{against} carries at least {} requests/s", rate(good))
             }
@@ -187,6 +198,15 @@ impl Verification {
             Ceiling::Between { good, bad } => line(
                 "measured",
                 &format!("goal met at {} requests/s, missed at {}", rate(good), rate(bad)),
+            ),
+            Ceiling::Within { good, bad, end } => line(
+                "measured",
+                &format!(
+                    "goal met at {} requests/s, missed at {}; not narrowed: {}",
+                    rate(good),
+                    rate(bad),
+                    end.words()
+                ),
             ),
             Ceiling::AtLeast { end, .. } | Ceiling::Unknown { end } => {
                 line("measured", &format!("no ceiling: {}", end.words()));
@@ -290,7 +310,7 @@ impl End {
             End::RateMin => "the goal is missed even at 1 request/s",
             End::Client(limit) => limit.words(),
             End::Dead => "the server accepts no connections",
-            End::Interrupted => "interrupted",
+            End::Interrupted => "Ctrl-C ended it",
             End::Time => "--time-limit is over",
             End::Steps => "the maximum number of steps is reached",
         }
@@ -343,6 +363,7 @@ mod tests {
         let between = |good| Ceiling::Between { good, bad: good * 1.05 };
         let at_least = |end| Ceiling::AtLeast { good: 400.0, end };
         let late = End::Client(ClientLimit::Late);
+        let within = |end| Ceiling::Within { good: 400.0, bad: 500.0, end };
         for (measured, predicted, outcome) in [
             (between(400.0), Some(420.0), Outcome::Agrees),
             (between(400.0), Some(500.0), Outcome::Differs),
@@ -355,6 +376,10 @@ mod tests {
             (at_least(late), Some(400.0), Outcome::NotMeasured),
             (at_least(End::Interrupted), Some(400.0), Outcome::Interrupted),
             (Ceiling::Unknown { end: End::Dead }, None, Outcome::NotMeasured),
+            (within(End::Interrupted), Some(400.0), Outcome::Interrupted),
+            (within(End::Dead), Some(400.0), Outcome::NotMeasured),
+            (within(End::Time), Some(900.0), Outcome::NotMeasured),
+            (within(late), None, Outcome::NotMeasured),
         ] {
             let found = verification(measured, predicted);
             assert_eq!(found.outcome, outcome, "{measured:?} {predicted:?}");
@@ -374,6 +399,11 @@ mod tests {
         assert!(text.contains("p99 at most 250 ms, errors at most 0.1 %"), "{text}");
         assert!(text.contains("500 requests/s: CPU is the limit"), "{text}");
         assert!(text.contains("left out   2: the method POST is not safe"), "{text}");
+        let within = Ceiling::Within { good: 400.0, bad: 500.0, end: End::Dead };
+        let text = verification(within, Some(420.0)).text();
+        let answer = "http://127.0.0.1:9000 carries between 400 and 500 requests/s, not narrowed \
+                      because the server accepts no connections; predicted are 420.";
+        assert!(text.starts_with(answer), "{text}");
         let text = verification(Ceiling::Unknown { end: End::Dead }, None).text();
         assert!(text.contains("no connections; there is no prediction"), "{text}");
         assert!(text.contains("unknown: the history is empty\n"), "{text}");

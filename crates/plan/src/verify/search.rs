@@ -34,6 +34,15 @@ pub enum Ceiling {
         /// Requests/s.
         bad: f64,
     },
+    /// The same, but the search had to end before both rates are close.
+    Within {
+        /// Requests/s.
+        good: f64,
+        /// Requests/s.
+        bad: f64,
+        /// Reason for the end.
+        end: End,
+    },
     /// The goal is met at the highest rate, or at the last one before the search had to end.
     AtLeast {
         /// Requests/s.
@@ -105,10 +114,11 @@ impl Search {
     /// Returns the next action.
     pub fn next(&self) -> Next {
         match (self.good, self.bad, self.end) {
-            (Some(good), Some(bad), _) if self.is_precise(good, bad) || self.end.is_some() => {
+            (Some(good), Some(bad), _) if self.is_precise(good, bad) => {
                 Next::Done(Ceiling::Between { good, bad })
             }
-            (Some(good), _, Some(end)) => Next::Done(Ceiling::AtLeast { good, end }),
+            (Some(good), Some(bad), Some(end)) => Next::Done(Ceiling::Within { good, bad, end }),
+            (Some(good), None, Some(end)) => Next::Done(Ceiling::AtLeast { good, end }),
             (None, _, Some(end)) => Next::Done(Ceiling::Unknown { end }),
             _ => Next::Measure(self.next),
         }
@@ -171,8 +181,20 @@ impl Ceiling {
     /// Highest rate at which the goal was met.
     pub fn good(self) -> Option<f64> {
         match self {
-            Ceiling::Between { good, .. } | Ceiling::AtLeast { good, .. } => Some(good),
+            Ceiling::Between { good, .. }
+            | Ceiling::Within { good, .. }
+            | Ceiling::AtLeast { good, .. } => Some(good),
             Ceiling::Unknown { .. } => None,
+        }
+    }
+
+    /// Reason why there is no exact ceiling.
+    pub fn end(self) -> Option<End> {
+        match self {
+            Ceiling::Between { .. } => None,
+            Ceiling::Within { end, .. }
+            | Ceiling::AtLeast { end, .. }
+            | Ceiling::Unknown { end } => Some(end),
         }
     }
 }
@@ -249,6 +271,41 @@ mod tests {
             let (found, _) = search(BOUNDS, |_, _| verdict);
             assert_eq!(found, Ceiling::Unknown { end });
         }
+    }
+
+    /// The goal is met at 50 and missed twice at 62.5: the search is between both when it has to
+    /// end.
+    #[test]
+    fn unfinished_bisection_is_no_ceiling() {
+        let begun = || {
+            let mut search = Search::new(BOUNDS);
+            search.take(Verdict::Met);
+            search.take(Verdict::Missed(Miss::Latency));
+            search.take(Verdict::Missed(Miss::Latency));
+            search
+        };
+        let limited = Verdict::ClientLimited(ClientLimit::Cpu);
+        for (verdict, end) in [
+            (Some(limited), End::Client(ClientLimit::Cpu)),
+            (Some(Verdict::Dead), End::Dead),
+            (Some(Verdict::Interrupted), End::Interrupted),
+            (None, End::Time),
+        ] {
+            let mut search = begun();
+            assert_eq!(search.next(), Next::Measure(56.25));
+            match verdict {
+                Some(verdict) => search.take(verdict),
+                None => search.stop(),
+            }
+            let expected = Ceiling::Within { good: 50.0, bad: 62.5, end };
+            assert_eq!(search.next(), Next::Done(expected));
+        }
+        // The time ends a search whose rates are already close: that is a ceiling.
+        let mut search = Search::new(Bounds { precision: 0.3, ..BOUNDS });
+        search.take(Verdict::Met);
+        search.take(Verdict::Missed(Miss::Backlog));
+        search.stop();
+        assert_eq!(search.next(), Next::Done(Ceiling::Between { good: 50.0, bad: 62.5 }));
     }
 
     #[test]

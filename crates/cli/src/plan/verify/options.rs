@@ -96,7 +96,7 @@ pub(crate) struct VerifyOptions {
     start: Option<f64>,
     growth: f64,
     rate_max: Option<f64>,
-    store: Option<PathBuf>,
+    pub(super) store: Option<PathBuf>,
     csv: Option<PathBuf>,
     cores: Option<f64>,
     threads_per_core: Option<f64>,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use samovar_load::{Cut, Figures, Limits, Mix, OpenLoop, Step};
 use samovar_plan::rate as shown_rate;
 use samovar_plan::verify::{
-    Bounds, Ceiling, Client, EarlyEnd, Measured, Next, Search, StepLine, Verification, judge,
+    Bounds, Ceiling, Client, EarlyEnd, End, Measured, Next, Search, StepLine, Verification, judge,
 };
 use samovar_server::terminal;
 use samovar_wire::{Request, Status};
@@ -116,10 +116,7 @@ fn measured(
 
 /// Returns the action after an incomplete measurement.
 pub(super) fn hint(found: &Verification) -> Option<&'static str> {
-    match found.measured {
-        Ceiling::AtLeast { end, .. } | Ceiling::Unknown { end } => end.hint(),
-        Ceiling::Between { .. } => None,
-    }
+    found.measured.end().and_then(End::hint)
 }
 
 /// Reads the CPU time of the measured server, if it is a Samovar on this machine.
