@@ -42,8 +42,13 @@ pub struct Figures {
     pub failed: u64,
     /// Responses with another status than the recorded one.
     pub other_status: u64,
-    /// Responses by status.
+    /// Responses by status, those of the warm-up included.
     pub statuses: BTreeMap<u16, u64>,
+    /// Failures by kind, those of the warm-up included.
+    pub failures: BTreeMap<Failure, u64>,
+    /// Responses from 300 to 499, without 429, that are not the recorded one; those of the warm-up
+    /// included.
+    pub unusual: u64,
     /// Time from the moment at which a request was due to the end of its response, µs.
     pub latency_us: Histogram<u64>,
     /// Time from the start of sending to the end of the response, µs.
@@ -81,6 +86,8 @@ impl Figures {
             failed: 0,
             other_status: 0,
             statuses: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            unusual: 0,
             latency_us: histogram(),
             on_connection_us: histogram(),
             lag_us: histogram(),
@@ -92,8 +99,20 @@ impl Figures {
         }
     }
 
-    /// Counts the end of any request, for `reason_to_end`.
-    pub(crate) fn observe(&mut self, result: Result<Reply, Failure>) {
+    /// Counts the end of any request, for `reason_to_end` and the kinds of responses.
+    pub(crate) fn observe(&mut self, result: Result<Reply, Failure>, expected: Option<u16>) {
+        let failure = match result {
+            Ok(Reply { status, .. }) => {
+                *self.statuses.entry(status).or_default() += 1;
+                let is_unusual = (300..500).contains(&status) && !is_refusal(status);
+                self.unusual += u64::from(is_unusual && expected != Some(status));
+                is_refusal(status).then_some(Failure::Refused)
+            }
+            Err(failure) => Some(failure),
+        };
+        if let Some(failure) = failure {
+            *self.failures.entry(failure).or_default() += 1;
+        }
         let watch = &mut self.watch;
         watch.ended += 1;
         match result {
@@ -120,7 +139,6 @@ impl Figures {
         match result {
             Ok(reply) => {
                 self.responses += 1;
-                *self.statuses.entry(reply.status).or_default() += 1;
                 self.refused += u64::from(is_refusal(reply.status));
                 self.other_status +=
                     u64::from(expected.is_some_and(|expected| expected != reply.status));
@@ -205,6 +223,7 @@ mod tests {
     use super::{Cut, DEAD_CONNECTS, Figures};
     use crate::connection::Reply;
     use crate::failure::Failure;
+    use std::collections::BTreeMap;
     use std::time::Duration;
 
     const MS: Duration = Duration::from_millis(1);
@@ -234,15 +253,36 @@ mod tests {
     fn dead_server_and_many_errors_end_a_step() {
         let mut figures = Figures::new();
         for _ in 1..DEAD_CONNECTS {
-            figures.observe(Err(Failure::Connect));
+            figures.observe(Err(Failure::Connect), None);
         }
         assert_eq!(figures.reason_to_end(), None);
-        figures.observe(Err(Failure::Connect));
+        figures.observe(Err(Failure::Connect), None);
         assert_eq!(figures.reason_to_end(), Some(Cut::Dead));
-        figures.observe(Ok(reply(200)));
+        figures.observe(Ok(reply(200)), None);
         for _ in 0..40 {
-            figures.observe(Ok(reply(503)));
+            figures.observe(Ok(reply(503)), None);
         }
         assert_eq!(figures.reason_to_end(), Some(Cut::Failures));
+        let expected = [(Failure::Connect, DEAD_CONNECTS), (Failure::Refused, 40)];
+        assert_eq!(figures.failures, BTreeMap::from(expected));
+        assert_eq!(figures.statuses, BTreeMap::from([(200, 1), (503, 40)]));
+    }
+
+    #[test]
+    fn redirects_and_refusals_of_the_client_are_unusual_unless_recorded() {
+        for (status, expected, unusual) in [
+            (200, None, 0),
+            (302, None, 1),
+            (302, Some(200), 1),
+            (302, Some(302), 0),
+            (404, None, 1),
+            (499, None, 1),
+            (429, None, 0),
+            (500, None, 0),
+        ] {
+            let mut figures = Figures::new();
+            figures.observe(Ok(reply(status)), expected);
+            assert_eq!(figures.unusual, unusual, "{status} {expected:?}");
+        }
     }
 }

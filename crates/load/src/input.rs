@@ -86,7 +86,9 @@ impl Input {
                         return Err(self.cut_off());
                     }
                 }
-                Ok(_) | Err(_) => return Err(Failure::Incomplete),
+                Ok(None) => return Err(Failure::HeadLimit),
+                Ok(Some(_)) => return Err(Failure::Malformed),
+                Err(failure) => return Err(failure),
             }
         }
     }
@@ -105,12 +107,12 @@ impl Input {
         let mut from = head.length;
         loop {
             let rest = &self.buffer[from..self.filled];
-            let progress = framing.take(rest).map_err(|_| Failure::Incomplete)?;
+            let progress = framing.take(rest)?;
             if progress.ended {
                 // Bytes after the end were not requested: then the end is not where the head
                 // announced it.
                 let exact = progress.used == rest.len();
-                return if exact { Ok(()) } else { Err(Failure::Incomplete) };
+                return if exact { Ok(()) } else { Err(Failure::Malformed) };
             }
             (from, self.filled) = (0, 0);
             match self.more(stream).await {

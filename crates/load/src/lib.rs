@@ -32,6 +32,7 @@ mod schedule;
 mod targets;
 mod url;
 
+pub use failure::Failure;
 pub use figures::{Cut, Figures};
 pub use mix::{Mix, Target};
 pub use open_loop::{CONNECTIONS_MAX, Limits, OpenLoop, Step};

@@ -79,8 +79,11 @@ impl Measure {
             Ok(reply) => self.responded(reply, outcome),
             Err(Failure::Connect) => self.errors.connect += 1,
             Err(Failure::Io) => self.errors.io += 1,
-            Err(Failure::Incomplete) => self.errors.incomplete += 1,
+            Err(Failure::Incomplete | Failure::Malformed | Failure::HeadLimit) => {
+                self.errors.incomplete += 1;
+            }
             Err(Failure::Timeout) => self.errors.timeout += 1,
+            Err(Failure::Refused) => self.errors.status += 1,
         }
     }
 

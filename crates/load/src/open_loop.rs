@@ -277,7 +277,7 @@ impl Shared {
         let result = ended.unwrap_or(Err(Failure::Timeout));
         let now = Instant::now();
         let mut figures = self.figures.borrow_mut();
-        figures.observe(result);
+        figures.observe(result, target.expected);
         if due >= self.step.warm_up {
             figures.in_flight_max = figures.in_flight_max.max(in_flight);
             figures.end(result, target.expected, now - begun, now - sent);

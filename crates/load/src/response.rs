@@ -1,6 +1,7 @@
 //! Parses a response: finds the end of its head and body (RFC 9112). Pure; `connection` does the
 //! reads.
 
+use crate::failure::Failure::{self, Malformed};
 use httparse::{ParserConfig, Status};
 use std::mem::MaybeUninit;
 
@@ -15,10 +16,6 @@ pub(crate) enum Asked {
     Head,
     Body,
 }
-
-/// The bytes are not a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed;
 
 /// Head of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,12 +62,12 @@ pub(crate) struct Progress {
 
 impl Head {
     /// Parses a head; `None` while it is incomplete.
-    pub(crate) fn parse(bytes: &[u8], asked: Asked) -> Result<Option<Head>, Malformed> {
+    pub(crate) fn parse(bytes: &[u8], asked: Asked) -> Result<Option<Head>, Failure> {
         let mut fields = [const { MaybeUninit::uninit() }; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut []);
         let config = ParserConfig::default();
         let parsed = config.parse_response_with_uninit_headers(&mut response, bytes, &mut fields);
-        let Status::Complete(length) = parsed.map_err(|_| Malformed)? else { return Ok(None) };
+        let Status::Complete(length) = parsed.map_err(failure)? else { return Ok(None) };
         let status = response.code.ok_or(Malformed)?;
         let mut seen = Seen { keep_alive: response.version == Some(1), ..Seen::default() };
         for field in response.headers.iter() {
@@ -87,6 +84,14 @@ impl Head {
     }
 }
 
+/// More fields than this client reads are no error of the server.
+fn failure(error: httparse::Error) -> Failure {
+    match error {
+        httparse::Error::TooManyHeaders => Failure::HeadLimit,
+        _ => Malformed,
+    }
+}
+
 /// Header fields that determine the framing.
 #[derive(Debug, Default)]
 struct Seen {
@@ -97,7 +102,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn field(&mut self, name: &str, value: &[u8]) -> Result<(), Malformed> {
+    fn field(&mut self, name: &str, value: &[u8]) -> Result<(), Failure> {
         if name.eq_ignore_ascii_case("content-length") {
             let text = str::from_utf8(value).map_err(|_| Malformed)?;
             // `parse` alone is not enough: it accepts a plus sign.
@@ -142,7 +147,7 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 impl Framing {
     /// Takes bytes of the body, up to its end.
-    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Progress, Malformed> {
+    pub(crate) fn take(&mut self, bytes: &[u8]) -> Result<Progress, Failure> {
         match self {
             Framing::Length(left) => {
                 let used = take_of(left, bytes);
@@ -164,7 +169,7 @@ fn take_of(left: &mut u64, bytes: &[u8]) -> usize {
 impl Chunk {
     const START: Chunk = Chunk::Size { size: 0, digits: 0 };
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Progress, Malformed> {
+    fn take(&mut self, bytes: &[u8]) -> Result<Progress, Failure> {
         let mut used = 0;
         while used < bytes.len() && *self != Chunk::End {
             if let Chunk::Data { left } = self {
@@ -181,7 +186,7 @@ impl Chunk {
     }
 
     /// The position after a byte that is not data.
-    fn after(self, byte: u8) -> Result<Chunk, Malformed> {
+    fn after(self, byte: u8) -> Result<Chunk, Failure> {
         Ok(match (self, byte) {
             (Chunk::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
                 let digit = (byte as char).to_digit(16).map_or(0, u64::from);
@@ -210,7 +215,7 @@ impl Chunk {
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, Chunk, Framing, Head, Malformed, Progress};
+    use super::{Asked, Chunk, Failure, Framing, HEADERS_MAX, Head, Malformed, Progress};
 
     fn head(lines: &str) -> Head {
         let text = format!("HTTP/{lines}\r\n\r\nbody");
@@ -271,6 +276,15 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
         ] {
             assert_eq!(Head::parse(text.as_bytes(), Asked::Body), Err(Malformed), "{text}");
+        }
+    }
+
+    #[test]
+    fn many_fields_are_the_limit_of_this_client() {
+        for (count, is_limit) in [(1, false), (HEADERS_MAX, false), (HEADERS_MAX + 1, true)] {
+            let text = format!("HTTP/1.1 204 No Content\r\n{}\r\n", "a: b\r\n".repeat(count));
+            let head = Head::parse(text.as_bytes(), Asked::Body);
+            assert_eq!(head == Err(Failure::HeadLimit), is_limit, "{count}: {head:?}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! A measured step → its verdict: the goal is met, missed, or the client could not measure.
 
+use super::failures::{FailureKind, Responses};
 use serde::Serialize;
 
 /// Share of the goal that the lateness of the client may reach; more and the latency is its own.
@@ -66,6 +67,9 @@ pub struct Measured {
     pub errors: f64,
     /// Share of responses with another status than the recorded one.
     pub other_status: f64,
+    /// Responses by status, and failures by kind.
+    #[serde(flatten)]
+    pub kinds: Responses,
     /// Cores that the server used; `None`: unknown.
     pub server_cores: Option<f64>,
     /// The client.
@@ -96,6 +100,8 @@ pub enum ClientLimit {
     Cpu,
     /// It had no free connection.
     Connections,
+    /// It did not read the heads of the responses.
+    Head,
 }
 
 /// Verdict about a step.
@@ -130,6 +136,9 @@ pub fn judge(step: &Measured, goal: &Goal, light: Option<f64>) -> Verdict {
         return Verdict::ClientLimited(ClientLimit::Late);
     }
     if step.ended == Some(EarlyEnd::Failures) || step.errors > goal.errors {
+        if step.kinds.most_frequent() == Some(FailureKind::HeadLimit) {
+            return Verdict::ClientLimited(ClientLimit::Head);
+        }
         return Verdict::Missed(Miss::Errors);
     }
     let is_late = step.latency.is_none_or(|latency| latency > goal.latency);
@@ -192,6 +201,11 @@ mod tests {
             change(&mut step.client);
             step
         };
+        let failing = |kind| {
+            let failures = [(FailureKind::Refused, 3), (kind, 5)].into();
+            let kinds = Responses { failures, ..Responses::default() };
+            Measured { errors: 0.002, kinds, ..good() }
+        };
         let late = Measured { latency: Some(0.3), on_connection: Some(0.3), ..good() };
         for (step, expected) in [
             (good(), Verdict::Met),
@@ -200,6 +214,8 @@ mod tests {
             (Measured { latency: None, ..good() }, Verdict::Missed(Miss::Latency)),
             (Measured { errors: 0.002, ..good() }, Verdict::Missed(Miss::Errors)),
             (Measured { ended: Some(EarlyEnd::Failures), ..good() }, Verdict::Missed(Miss::Errors)),
+            (failing(FailureKind::Malformed), Verdict::Missed(Miss::Errors)),
+            (failing(FailureKind::HeadLimit), Verdict::ClientLimited(ClientLimit::Head)),
             (Measured { ended: Some(EarlyEnd::Backlog), ..late }, Verdict::Missed(Miss::Backlog)),
             (Measured { ended: Some(EarlyEnd::Dead), ..good() }, Verdict::Dead),
             (Measured { ended: Some(EarlyEnd::Interrupted), ..good() }, Verdict::Interrupted),

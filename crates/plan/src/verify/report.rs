@@ -1,18 +1,15 @@
 //! Result of a verification: the measured ceiling compared with the predicted one, as text and as
 //! JSON.
 
-use super::judge::{ClientLimit, Goal, Measured, Miss, Verdict};
+use super::failures::Responses;
+use super::judge::{Goal, Measured, Miss, Verdict};
 use super::search::{Ceiling, End};
+use super::words::ms;
 use crate::capacity::Resource;
 use crate::plan::Plan;
 use crate::text::rate;
 use serde::Serialize;
 use std::fmt::Write as _;
-
-/// Action against a client that is the limit.
-const CLIENT_HINT: &str = "run the command on another machine than the server, with idle cores";
-/// Action against too few connections.
-const CONNECTIONS_HINT: &str = "raise --connections: rate × response time of them are in use";
 
 /// Ceiling that `samovar plan` predicts.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -139,10 +136,20 @@ impl Verification {
             }
         };
         if self.steps.iter().any(|step| step.measured.ended.is_none() && step.measured.is_short()) {
-            let note = "a step had fewer than 100 responses: raise --step-time for a reliable p99";
-            self.notes.push(note.to_owned());
+            self.notes.push(format!(
+                "a step had fewer than 100 responses: raise --step-time for a reliable {}",
+                self.goal.percentile()
+            ));
         }
+        self.notes.extend(self.kinds().remark());
         self
+    }
+
+    /// Responses and failures of all steps.
+    fn kinds(&self) -> Responses {
+        let mut sum = Responses::default();
+        self.steps.iter().for_each(|step| sum.add(&step.measured.kinds));
+        sum
     }
 
     /// First line of the output.
@@ -216,12 +223,20 @@ impl Verification {
         for (count, reason) in &self.left_out {
             line("left out", &format!("{count}: {reason}"));
         }
+        let kinds = self.kinds();
+        for (name, words) in
+            [("responses", kinds.statuses_in_words()), ("failures", kinds.failures_in_words())]
+        {
+            if !words.is_empty() {
+                line(name, &words);
+            }
+        }
         for note in &self.notes {
             line("note", note);
         }
         if !self.steps.is_empty() {
             text.push('\n');
-            text.push_str(&header());
+            text.push_str(&header(&self.goal));
             self.steps.iter().for_each(|step| text.push_str(&step.line()));
         }
         text
@@ -233,10 +248,16 @@ fn first_line(text: &str) -> &str {
 }
 
 /// Header of the steps.
-pub(super) fn header() -> String {
+fn header(goal: &Goal) -> String {
     format!(
         "{:>11} {:>10} {:>10} {:>8} {:>9} {:>10}  {}\n",
-        "requests/s", "p50", "p99", "errors", "CPU", "in flight", "verdict"
+        "requests/s",
+        "p50",
+        goal.percentile(),
+        "errors",
+        "CPU",
+        "in flight",
+        "verdict"
     )
 }
 
@@ -253,85 +274,26 @@ impl StepLine {
             time(one.latency),
             100.0 * one.errors,
             one.client.in_flight,
-            self.verdict.words()
+            self.words()
         )
     }
-}
 
-fn ms(seconds: f64) -> String {
-    match 1e3 * seconds {
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms => format!("{ms:.1} ms"),
-    }
-}
-
-impl Goal {
-    /// The goal, such as `p99 at most 250 ms, errors at most 0.1 %`.
-    pub fn words(&self) -> String {
-        format!(
-            "p{} at most {}, errors at most {} %",
-            (1e5 * self.quantile).round() / 1e3,
-            ms(self.latency),
-            (1e6 * self.errors).round() / 1e4
-        )
-    }
-}
-
-impl Verdict {
-    /// The verdict in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Verdict::Met => "met",
-            Verdict::Missed(Miss::Latency) => "missed: latency",
-            Verdict::Missed(Miss::Errors) => "missed: errors",
-            Verdict::Missed(Miss::Backlog) => "missed: waiting requests grow without end",
-            Verdict::ClientLimited(limit) => limit.words(),
-            Verdict::Dead => "the server accepts no connections",
-            Verdict::Interrupted => "interrupted",
-        }
-    }
-}
-
-impl ClientLimit {
-    fn words(self) -> &'static str {
-        match self {
-            ClientLimit::Late => "void: this client sent requests too late",
-            ClientLimit::Cpu => "void: this client had no CPU time left",
-            ClientLimit::Connections => "void: all connections of this client were in use",
-        }
-    }
-}
-
-impl End {
-    /// The reason in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            End::RateMax => "--max-rate is reached, and the goal is still met",
-            End::RateMin => "the goal is missed even at 1 request/s",
-            End::Client(limit) => limit.words(),
-            End::Dead => "the server accepts no connections",
-            End::Interrupted => "Ctrl-C ended it",
-            End::Time => "--time-limit is over",
-            End::Steps => "the maximum number of steps is reached",
-        }
-    }
-
-    /// An action, if there is one.
-    pub fn hint(self) -> Option<&'static str> {
-        match self {
-            End::Client(ClientLimit::Connections) => Some(CONNECTIONS_HINT),
-            End::Client(_) => Some(CLIENT_HINT),
-            End::RateMin => Some("check the goal, and that the server responds to these requests"),
-            End::Dead => Some("check that the server runs, and its log"),
-            End::Time => Some("raise --time-limit, or begin at a higher rate with --start"),
-            End::RateMax => Some("raise --max-rate to find the ceiling"),
-            End::Interrupted | End::Steps => None,
+    /// The verdict, with the most frequent kind of failure.
+    fn words(&self) -> String {
+        let words = self.verdict.words();
+        match self.measured.kinds.most_frequent() {
+            Some(kind) if self.verdict == Verdict::Missed(Miss::Errors) => {
+                format!("{words}, most {}", kind.words())
+            }
+            _ => words.to_owned(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::failures::FailureKind;
+    use super::super::judge::ClientLimit;
     use super::*;
 
     fn verification(measured: Ceiling, predicted: Option<f64>) -> Verification {
@@ -383,6 +345,28 @@ mod tests {
         ] {
             let found = verification(measured, predicted);
             assert_eq!(found.outcome, outcome, "{measured:?} {predicted:?}");
+        }
+    }
+
+    #[test]
+    fn steps_have_percentile_statuses_and_failures() {
+        let failures = [(FailureKind::Timeout, 7), (FailureKind::Refused, 2)].into();
+        let kinds = Responses { statuses: [(404, 90), (502, 2)].into(), failures, unusual: 90 };
+        let measured = Measured { kinds, responses: 92, ..Measured::default() };
+        let step = StepLine { measured, verdict: Verdict::Missed(Miss::Errors) };
+        let mut found = verification(Ceiling::Unknown { end: End::RateMin }, None);
+        found.goal.quantile = 0.999;
+        found.steps.push(step);
+        let text = found.compared().text();
+        for part in [
+            "p50      p99.9",
+            "for a reliable p99.9",
+            "responses  90 with 404, 2 with 502",
+            "failures   7 without a response in time, 2 with status 429 or 5xx",
+            "missed: errors, most without a response in time",
+            "98 % of the responses are redirects or client errors",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
         }
     }
 

@@ -3,10 +3,11 @@
 use super::options::VerifyOptions;
 use crate::control_client::{self, understand};
 use anyhow::Result;
-use samovar_load::{Cut, Figures, Limits, Mix, OpenLoop, Step};
+use samovar_load::{Cut, Failure, Figures, Limits, Mix, OpenLoop, Step};
 use samovar_plan::rate as shown_rate;
 use samovar_plan::verify::{
-    Bounds, Ceiling, Client, EarlyEnd, End, Measured, Next, Search, StepLine, Verification, judge,
+    Bounds, Ceiling, Client, EarlyEnd, End, FailureKind, Measured, Next, Responses, Search,
+    StepLine, Verification, judge,
 };
 use samovar_server::terminal;
 use samovar_wire::{Request, Status};
@@ -98,6 +99,7 @@ fn measured(
         on_connection: figures.on_connection(quantile),
         errors: figures.errors_share(),
         other_status: figures.other_status as f64 / figures.responses.max(1) as f64,
+        kinds: kinds(figures),
         server_cores,
         client: Client {
             lag: figures.lag(quantile),
@@ -111,6 +113,24 @@ fn measured(
             Cut::Dead => EarlyEnd::Dead,
             Cut::Interrupted => EarlyEnd::Interrupted,
         }),
+    }
+}
+
+fn kinds(figures: &Figures) -> Responses {
+    let kind = |failure| match failure {
+        Failure::Connect => FailureKind::Connect,
+        Failure::Io => FailureKind::Closed,
+        Failure::Incomplete => FailureKind::CutOff,
+        Failure::Malformed => FailureKind::Malformed,
+        Failure::HeadLimit => FailureKind::HeadLimit,
+        Failure::Timeout => FailureKind::Timeout,
+        Failure::Refused => FailureKind::Refused,
+    };
+    let failures = figures.failures.iter().map(|(failure, count)| (kind(*failure), *count));
+    Responses {
+        statuses: figures.statuses.clone(),
+        failures: failures.collect(),
+        unusual: figures.unusual,
     }
 }
 
