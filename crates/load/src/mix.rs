@@ -57,7 +57,10 @@ impl Mix {
             mix.targets.push(Rc::new(Sendable { request, expected: target.expected }));
         }
         let sum = mix.sums.last().copied().unwrap_or(0.0);
-        if sum > 0.0 && sum.is_finite() { Ok(mix) } else { Err("no requests to send".to_owned()) }
+        if !sum.is_finite() {
+            return Err("the sum of the weights is too large\nhint: lower them".to_owned());
+        }
+        if sum > 0.0 { Ok(mix) } else { Err("no requests to send".to_owned()) }
     }
 
     /// Draws the next request.
@@ -120,6 +123,8 @@ mod tests {
         for targets in [vec![], vec![target("/", 0.0)], vec![target("no slash", 1.0)]] {
             assert!(Mix::new(&targets, "h", 1).is_err(), "{targets:?}");
         }
+        let sum = [target("/a", f64::MAX), target("/b", f64::MAX)];
+        assert!(Mix::new(&sum, "h", 1).is_err_and(|error| error.contains("sum of the weights")));
         assert!(target("/a b", 1.0).check().is_err());
         assert!(target("/a", 1.0).check().is_ok());
     }

@@ -100,6 +100,10 @@ fn check(parts: &Parts) -> Result<(), String> {
             parts.path.escape_debug()
         ));
     }
+    let hosts = parts.headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("host"));
+    if hosts.count() > 1 {
+        return Err("the header `Host` is given twice".to_owned());
+    }
     for (name, value) in parts.headers {
         if !is_token(name) || value.contains(['\r', '\n', '\0']) {
             return Err(format!("invalid header `{}`", name.escape_debug()));
@@ -180,6 +184,8 @@ mod tests {
         for path in ["", "x", "/a b", "/\r\n", "/ä"] {
             assert!(Request::new(&Parts { path, ..PARTS }).is_err(), "{path:?}");
         }
+        let hosts = [("Host".into(), "a".into()), ("host".into(), "a".into())];
+        assert!(Request::new(&Parts { headers: &hosts, ..PARTS }).is_err());
         for (name, value) in [("a b", ""), ("a", "b\r\nc: d"), ("content-length", "1")] {
             let headers = [(name.into(), value.into())];
             assert!(Request::new(&Parts { headers: &headers, ..PARTS }).is_err(), "{name:?}");

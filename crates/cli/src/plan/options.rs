@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_plan::calendar::offset_of;
 use samovar_plan::{Balancer, Options, Scenario};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -198,8 +199,13 @@ pub(super) fn zero_or_more(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn percent(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches(['%', ' ']).parse::<f64>().ok();
-    number.filter(|number| (1.0..=100.0).contains(number)).ok_or_else(String::new)
+    percent_from(text, 1.0..=100.0)
+}
+
+/// Parses a number in a range, with or without one percent sign.
+pub(super) fn percent_from(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let number = text.trim_end().strip_suffix('%').unwrap_or(text).trim_end().parse().ok();
+    number.filter(|number| range.contains(number)).ok_or_else(String::new)
 }
 
 fn factor(text: &str) -> Result<f64, String> {
@@ -286,4 +292,26 @@ pub(crate) fn parse(matches: &ArgMatches, control: Option<PathBuf>) -> Result<Pl
         weights: text("weights").as_deref().and_then(Balancer::named),
         json: matches.get_flag("json"),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_have_at_most_one_sign() {
+        for (text, expected) in [
+            ("55", Some(55.0)),
+            ("55%", Some(55.0)),
+            ("0.5 % ", Some(0.5)),
+            ("101", None),
+            ("5%%", None),
+            ("5% %", None),
+            ("%", None),
+            ("", None),
+            ("NaN%", None),
+        ] {
+            assert_eq!(percent_from(text, 0.0..=100.0).ok(), expected, "{text}");
+        }
+    }
 }

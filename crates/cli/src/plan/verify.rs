@@ -43,13 +43,14 @@ const EXIT_INTERRUPTED: u8 = 130;
 
 impl Run for VerifyOptions {
     fn run(&self, _: Option<&Predecessor>) -> Result<ExitCode> {
-        let server = self.server();
+        let found = servers::find();
+        let server = self.server(&found);
         if self.control.is_some() && self.needs_server() {
             // Another running server is no substitute for the one that was named.
             server.as_ref().map_err(|error| anyhow!("{}", terminal::words(error)))?;
         }
         let second = self.second()?;
-        let known = self.known(server.as_ref().ok());
+        let known = self.known(server.as_ref().ok(), found);
         destination::check(&self.against, self.yes_load.as_deref(), &known)?;
         let server = server.map(|one| one.control);
         let control = self.control.clone().or_else(|| server.as_ref().ok().cloned());
@@ -72,8 +73,10 @@ impl Run for VerifyOptions {
             printable(&found.text())
         };
         terminal::print(&text)?;
-        if let Some(hint) = steps::hint(&found).filter(|_| !self.json) {
-            terminal::complain(&format!("hint: {hint}"));
+        if !self.json {
+            for hint in steps::hints(&found) {
+                terminal::complain(&format!("hint: {}", printable(hint)));
+            }
         }
         Ok(code(found.outcome))
     }
@@ -81,12 +84,15 @@ impl Run for VerifyOptions {
 
 impl VerifyOptions {
     /// The server with history and recordings. A given one is protected from load, needed or not.
-    fn server(&self) -> Result<Running> {
+    fn server(&self, found: &[Running]) -> Result<Running> {
         if self.control.is_none() && !self.needs_server() {
             bail!("no server is asked");
         }
-        let path = control_client::path(self.control.as_ref())?;
-        running(path)
+        let second = self.against_control.as_deref().filter(|_| self.control.is_none());
+        match second.and_then(|second| servers::only_other(found, second)) {
+            Some(path) => running(path),
+            None => running(control_client::path(self.control.as_ref())?),
+        }
     }
 
     /// The server that gets the load, if its control socket is given.
@@ -96,7 +102,7 @@ impl VerifyOptions {
     }
 
     /// All servers of this machine that can be found.
-    fn known(&self, server: Option<&Running>) -> Known<'_> {
+    fn known(&self, server: Option<&Running>, found: Vec<Running>) -> Known<'_> {
         let mut known = Known { second: self.against_control.as_deref(), ..Known::default() };
         known.planned.extend(server.cloned());
         let history = self.store.as_deref();
@@ -108,10 +114,9 @@ impl VerifyOptions {
                 is_same_file(&server.control, &one.control) || is_used(&server.history)
             }) || history.is_some_and(is_used)
         };
-        let (planned, others) = servers::find().into_iter().partition(is_planned);
-        let planned: Vec<_> = planned;
-        known.planned.extend(planned);
-        known.others = others;
+        for one in found {
+            if is_planned(&one) { &mut known.planned } else { &mut known.others }.push(one);
+        }
         known
     }
 

@@ -1,7 +1,9 @@
 //! Flags of `samovar plan verify`.
 
 use crate::arguments::{control_arguments, json_argument};
-use crate::plan::options::{PlanOptions, path, percent, positive, value, zero_or_more};
+use crate::plan::options::{
+    PlanOptions, path, percent, percent_from, positive, value, zero_or_more,
+};
 use anyhow::{Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 use samovar_load::{CONNECTIONS_MAX, Url};
@@ -116,9 +118,11 @@ pub(crate) fn hint(flag: &str) -> Option<&'static str> {
         "--step-time <TIME>" | "--time-limit <TIME>" => {
             "it takes a time from 1s to 24h, such as `30s`"
         }
-        "--allow <METHODS>" => "it takes methods, such as `POST,PUT`",
+        "--allow <METHODS>" => "it takes methods in capital letters, such as `POST,PUT`",
         "--connections <N>" => "it takes a number from 1 to 20000",
-        "--start <RATE>" | "--max-rate <RATE>" => "it takes requests per second, such as `50`",
+        "--start <RATE>" | "--max-rate <RATE>" => {
+            "it takes requests per second from 0.001 to 1000000000, such as `50`"
+        }
         _ => return None,
     })
 }
@@ -142,7 +146,7 @@ pub(crate) fn command() -> Command {
         .arg(path(value(
             "against-control",
             "SOCKET",
-            "Control socket of that server, for its CPU use [default: found by its port]",
+            "Control socket of that server: shows its CPU use, and allows load on it",
         )))
         .arg(value(
             "yes-load",
@@ -305,7 +309,11 @@ impl VerifyOptions {
 }
 
 fn method(text: &str) -> Result<String, String> {
-    let is_method = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase());
+    // Methods are tokens (RFC 9110, 9.1), such as M-SEARCH; no known one has small letters.
+    let is_letter = |byte: u8| {
+        byte.is_ascii_uppercase() || byte.is_ascii_digit() || b"!#$%&'*+-.^_`|~".contains(&byte)
+    };
+    let is_method = !text.is_empty() && text.bytes().all(is_letter);
     if is_method { Ok(text.to_owned()) } else { Err(String::new()) }
 }
 
@@ -316,8 +324,7 @@ fn span(text: &str) -> Result<Duration, String> {
 }
 
 fn errors(text: &str) -> Result<f64, String> {
-    let number = text.trim_end_matches(['%', ' ']).parse::<f64>().ok();
-    number.filter(|number| (0.0..=50.0).contains(number)).ok_or_else(String::new)
+    percent_from(text, 0.0..=50.0)
 }
 
 /// Parses `p99=250ms` and `p99.9=1s`.
@@ -367,8 +374,8 @@ mod tests {
         for wrong in ["", "p99", "99=1s", "p99=0", "p100=1s", "p10=1s", "pNaN=1s", "p99=1"] {
             assert!(goal(wrong).is_err(), "{wrong}");
         }
-        let options = with(&["--allow", "POST,PUT", "--errors", "0"]).expect("allowed");
-        assert_eq!(options.allow, ["POST", "PUT"]);
+        let options = with(&["--allow", "POST,M-SEARCH", "--errors", "0"]).expect("allowed");
+        assert_eq!(options.allow, ["POST", "M-SEARCH"]);
         assert!(options.goal.errors.abs() < 1e-12);
     }
 
@@ -377,6 +384,9 @@ mod tests {
         for words in [
             &["--goal", "fast"][..],
             &["--errors", "90%"],
+            &["--errors", "0.1%%%"],
+            &["--tolerance", "10%%"],
+            &["--max-rate", "1e-20"],
             &["--step", "0"],
             &["--allow", "post"],
             &["--connections", "0"],

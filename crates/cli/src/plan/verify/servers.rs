@@ -36,6 +36,13 @@ pub(super) fn find() -> Vec<Running> {
     sockets.into_iter().take(SERVERS_MAX).map(asked).collect()
 }
 
+/// Returns the only server other than the one that gets the load.
+pub(super) fn only_other(found: &[Running], second: &Path) -> Option<PathBuf> {
+    let mut others = found.iter().filter(|one| !is_same_file(&one.control, second));
+    let only = others.next()?;
+    others.next().is_none().then(|| only.control.clone())
+}
+
 fn asked(control: PathBuf) -> Running {
     let line = control_client::ask(&control, &Request::Status, STATUS_LIMIT);
     match line.and_then(|line| understand::<Status>(&line)) {
@@ -70,6 +77,16 @@ mod tests {
         ] {
             assert_eq!(port_in_name(Path::new(path)), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn measured_server_is_not_the_planned_one() {
+        let running = |path: &str| Running { control: path.into(), ..Running::default() };
+        let (first, second, third) = (running("/a"), running("/b"), running("/c"));
+        let of_b = |found: &[Running]| only_other(found, Path::new("/b"));
+        assert_eq!(of_b(&[first.clone(), second.clone()]), Some("/a".into()));
+        assert_eq!(of_b(std::slice::from_ref(&second)), None);
+        assert_eq!(of_b(&[first, second, third]), None);
     }
 
     #[test]

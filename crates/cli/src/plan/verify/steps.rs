@@ -134,9 +134,11 @@ fn kinds(figures: &Figures) -> Responses {
     }
 }
 
-/// Returns the action after an incomplete measurement.
-pub(super) fn hint(found: &Verification) -> Option<&'static str> {
-    found.measured.end().and_then(End::hint)
+/// Returns the actions after an incomplete measurement, and against a missing prediction.
+pub(super) fn hints(found: &Verification) -> Vec<&str> {
+    let end = found.measured.end().and_then(End::hint);
+    let prediction = found.not_predicted.lines().filter_map(|line| line.strip_prefix("hint: "));
+    end.into_iter().chain(prediction).collect()
 }
 
 /// Reads the CPU time of the measured server, if it is a Samovar on this machine.
@@ -153,7 +155,8 @@ impl Meter {
     fn new(options: &VerifyOptions) -> Meter {
         let address = options.against.address;
         let found = || {
-            let is_here = address.ip().is_loopback();
+            let ip = address.ip().to_canonical();
+            let is_here = ip.is_loopback() || ip.is_unspecified();
             is_here.then(|| samovar_config::discover_control_of(address.port()).ok()).flatten()
         };
         Meter(options.against_control.clone().or_else(found))

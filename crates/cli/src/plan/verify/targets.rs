@@ -21,6 +21,10 @@ const OWN_HEADERS: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
+/// Headers by which a request has another method for the application.
+const METHOD_HEADERS: [&str; 3] = ["x-http-method-override", "x-http-method", "x-method-override"];
+/// Maximum weight of a request: the sum of all stays exact.
+const WEIGHT_MAX: f64 = 1e9;
 /// Placeholder of the client in paths, and its spelling without that meaning.
 const NUMBER: (&str, &str) = ("{n}", "%7Bn%7D");
 /// Maximum number of requests in a file.
@@ -67,16 +71,12 @@ impl Requests {
         let is_allowed = |method: &str| {
             SAFE.contains(&method) || allowed.iter().any(|allowed| allowed == method)
         };
-        let (kept, refused): (Vec<_>, Vec<_>) = std::mem::take(&mut self.all)
-            .into_iter()
-            .partition(|one| is_allowed(&one.target.method));
-        self.all = kept;
-        for one in refused {
-            let method = &one.target.method;
-            self.leave_out(
-                &format!("the method {method} may change data; --allow {method} sends them"),
-                1,
-            );
+        for one in std::mem::take(&mut self.all) {
+            let refused = methods(&one.target).find(|method| !is_allowed(method));
+            match refused {
+                None => self.all.push(one),
+                Some(method) => self.leave_out(&may_change_data(&method), 1),
+            }
         }
     }
 
@@ -103,6 +103,22 @@ impl Requests {
     pub(super) fn targets(&self) -> Vec<Target> {
         self.all.iter().map(|one| one.target.clone()).collect()
     }
+}
+
+/// The method of a request, and those that its headers give to the application in upper case.
+fn methods(target: &Target) -> impl Iterator<Item = String> {
+    let is_method = |name: &str| METHOD_HEADERS.iter().any(|own| name.eq_ignore_ascii_case(own));
+    let headers = target.headers.iter().filter(move |(name, _)| is_method(name));
+    let by_header = headers.map(|(_, value)| value.trim().to_ascii_uppercase());
+    std::iter::once(target.method.clone()).chain(by_header)
+}
+
+fn may_change_data(method: &str) -> String {
+    let shown = samovar_log::printable(method);
+    if method.bytes().any(|byte| byte.is_ascii_lowercase()) {
+        return format!("the method {shown} is unknown: methods have capital letters");
+    }
+    format!("the method {shown} may change data; --allow {shown} sends them")
 }
 
 /// Returns a path in which the client replaces nothing.
@@ -161,14 +177,14 @@ fn parse_line(line: &str) -> Result<Weighted> {
     let parsed = if line.starts_with('{') {
         serde_json::from_str(line).map_err(|error| anyhow!("{error}\n{HINT}"))?
     } else {
-        let (method, path) = line.split_once(' ').unwrap_or(("GET", line));
+        let (method, path) = line.split_once([' ', '\t']).unwrap_or(("GET", line));
         let (method, path) = (method.to_owned(), path.trim().to_owned());
         let (headers, body) = (BTreeMap::new(), String::new());
         Line { path, method, weight: 1.0, headers, body, route: None }
     };
     let Line { path, method, weight, headers, body, route } = parsed;
-    if !weight.is_finite() || weight < 0.0 {
-        bail!("the weight {weight} is negative or too large\n{HINT}");
+    if !(0.0..=WEIGHT_MAX).contains(&weight) {
+        bail!("the weight {weight} is not from 0 to {WEIGHT_MAX}\n{HINT}");
     }
     let target = Target {
         weight,
@@ -179,6 +195,10 @@ fn parse_line(line: &str) -> Result<Weighted> {
         expected: None,
     };
     target.check().map_err(|error| anyhow!("{}\n{HINT}", first_line(&error)))?;
+    let (method, capitals) = (&target.method, target.method.to_ascii_uppercase());
+    if *method != capitals {
+        bail!("the method `{method}` is unknown\nhint: did you mean {capitals}? Case matters");
+    }
     Ok(Weighted { target, route })
 }
 
@@ -217,6 +237,10 @@ mod tests {
             "no-path",
             "GET",
             "GE T /",
+            "get /path",
+            "{\"path\":\"/\",\"method\":\"Post\"}",
+            "{\"path\":\"/\",\"weight\":1e308}",
+            "{\"path\":\"/\",\"headers\":{\"Host\":\"a\",\"host\":\"b\"}}",
             "/a b c",
             "/a\u{7f}",
             "{\"pfad\":\"/\"}",
@@ -227,6 +251,48 @@ mod tests {
             let error = format!("{:#}", parse(&format!("/\n{line}")).expect_err(line));
             assert!(error.starts_with("line 2: ") && error.contains("hint: "), "{error}");
         }
+    }
+
+    #[test]
+    fn small_letters_have_a_proposal() {
+        for (line, proposal) in [("get /", "GET"), ("m-Search /", "M-SEARCH")] {
+            let error = format!("{:#}", parse(line).expect_err(line));
+            assert!(error.contains(&format!("hint: did you mean {proposal}?")), "{error}");
+        }
+    }
+
+    /// Many frameworks take the method of a header, so a GET can delete.
+    #[test]
+    fn methods_of_headers_count() {
+        let file = |name: &str, method: &str| {
+            let line = format!("{{\"path\":\"/\",\"headers\":{{\"{name}\":\"{method}\"}}}}");
+            parse(&line).expect("valid")
+        };
+        for (name, method, allowed, kept) in [
+            ("X-HTTP-Method-Override", "DELETE", &[][..], 0),
+            ("x-http-method-override", " delete ", &[], 0),
+            ("X-HTTP-Method", "PUT", &[], 0),
+            ("X-Method-Override", "PATCH", &["DELETE"], 0),
+            ("X-Method-Override", "PATCH", &["PATCH"], 1),
+            ("X-HTTP-Method-Override", "HEAD", &[], 1),
+            ("X-Other", "DELETE", &[], 1),
+        ] {
+            let mut requests = file(name, method);
+            let allowed: Vec<_> = allowed.iter().map(|one| (*one).to_owned()).collect();
+            requests.leave_out_unsafe(&allowed);
+            assert_eq!(requests.all.len(), kept, "{name}: {method} {allowed:?}");
+        }
+    }
+
+    #[test]
+    fn recorded_method_in_small_letters_is_no_dead_end() {
+        let (method, path) = ("get".to_owned(), "/".to_owned());
+        let target = Target { method, path, weight: 1.0, ..Target::default() };
+        let mut requests = Requests::default();
+        requests.add(Weighted { target, route: None });
+        requests.leave_out_unsafe(&[]);
+        let left_out = requests.left_out();
+        assert!(left_out[0].1.ends_with("methods have capital letters"), "{left_out:?}");
     }
 
     #[test]
