@@ -177,6 +177,59 @@ fn dangerous_and_useless_loads_are_refused() {
     first.stop();
 }
 
+/// With a control socket that does not respond, no other server is asked and no load is sent.
+#[test]
+fn named_servers_must_respond() {
+    let second = second();
+    let file = second.folder().join("targets.txt");
+    std::fs::write(&file, "\u{feff}/\n").expect("our own file");
+    let (file, against) = (file.display().to_string(), url(&second));
+    let store = second.folder().join("none.sqlite").display().to_string();
+    let first = ["--against", &against, "--requests", &file];
+    for more in [
+        &["--control", "/nonexist.sock"][..],
+        &["--store", &store, "--against-control", "/nonexist.sock"],
+    ] {
+        let text = refusal(&[&first[..], more].concat(), 1);
+        assert!(text.contains("/nonexist.sock"), "{text}");
+    }
+    assert!(!second.folder().join("seen").exists(), "load was sent");
+    second.stop();
+}
+
+/// All spellings of the address of the first server.
+#[test]
+fn planned_server_is_protected_by_any_address() {
+    let (first, _) = with_history();
+    let control = first.control().display().to_string();
+    let port = first.address().to_string();
+    let port = port.rsplit_once(':').expect("an address").1;
+    for host in ["127.0.0.1", "0.0.0.0", "[::ffff:127.0.0.1]", "localhost"] {
+        let against = format!("http://{host}:{port}");
+        let words = ["--control", &control, "--against-control", &control, "--against", &against];
+        let text = refusal(&words, 1);
+        assert!(text.contains("serves the visitors"), "{text}");
+    }
+    let text = refusal(&["--control", &control, "--against", "http://169.254.169.254"], 1);
+    assert!(text.contains("link-local"), "{text}");
+    first.stop();
+}
+
+#[test]
+fn measurement_of_missing_pages_has_a_note() {
+    let second = Server::script("<?php http_response_code(404);").start();
+    let file = second.folder().join("targets.txt");
+    std::fs::write(&file, "/none\n").expect("our own file");
+    let (file, against) = (file.display().to_string(), url(&second));
+    let store = second.folder().join("none.sqlite").display().to_string();
+    let words = ["--against", &against, "--requests", &file, "--store", &store];
+    let output = run(&[&words[..], &CALM, &["--start", "10", "--max-rate", "10"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains(" with 404\n"), "{output:?}");
+    assert!(text.contains("100 % of the responses are redirects or client errors"), "{text}");
+    second.stop();
+}
+
 #[test]
 fn interrupted_measurement_shows_the_known_part() {
     let second = second();

@@ -1,4 +1,4 @@
-//! Running servers of this machine: each of them could serve visitors, so none gets load by mistake.
+//! Running servers of this machine: each could serve visitors, so none gets load by mistake.
 
 use crate::control_client::{self, understand};
 use samovar_wire::{Request, Status};
