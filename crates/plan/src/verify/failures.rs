@@ -66,6 +66,16 @@ impl Responses {
         self.unusual += other.unusual;
     }
 
+    /// Whether there are failures only, and none of them has a byte of a response.
+    pub(super) fn is_silent(&self) -> bool {
+        let is_silence = |kind: &FailureKind| {
+            matches!(kind, FailureKind::Connect | FailureKind::Closed | FailureKind::Timeout)
+        };
+        self.statuses.is_empty()
+            && !self.failures.is_empty()
+            && self.failures.keys().all(is_silence)
+    }
+
     /// The most frequent kind of failure.
     pub fn most_frequent(&self) -> Option<FailureKind> {
         self.failures.iter().max_by_key(|(_, count)| **count).map(|(kind, _)| *kind)

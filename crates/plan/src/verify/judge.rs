@@ -116,6 +116,8 @@ pub enum Verdict {
     ClientLimited(ClientLimit),
     /// The server accepts no connections.
     Dead,
+    /// The server sends no response.
+    Silent,
     /// Ctrl-C.
     Interrupted,
 }
@@ -134,6 +136,9 @@ pub fn judge(step: &Measured, goal: &Goal, light: Option<f64>) -> Verdict {
     }
     if client.lag > LAG_SHARE_MAX * goal.latency {
         return Verdict::ClientLimited(ClientLimit::Late);
+    }
+    if step.kinds.is_silent() {
+        return Verdict::Silent;
     }
     if step.ended == Some(EarlyEnd::Failures) || step.errors > goal.errors {
         if step.kinds.most_frequent() == Some(FailureKind::HeadLimit) {
@@ -164,7 +169,7 @@ pub fn judge(step: &Measured, goal: &Goal, light: Option<f64>) -> Verdict {
 impl Verdict {
     /// Whether the step may have been bad by chance: a short stall, with few responses.
     pub(super) fn is_doubtful(self) -> bool {
-        matches!(self, Verdict::Missed(Miss::Latency | Miss::Errors))
+        matches!(self, Verdict::Missed(Miss::Latency | Miss::Errors) | Verdict::Silent)
     }
 }
 
@@ -206,6 +211,11 @@ mod tests {
             let kinds = Responses { failures, ..Responses::default() };
             Measured { errors: 0.002, kinds, ..good() }
         };
+        let silent = |kind, statuses: &[(u16, u64)]| {
+            let statuses = statuses.iter().copied().collect();
+            let kinds = Responses { failures: [(kind, 50)].into(), statuses, unusual: 0 };
+            Measured { errors: 1.0, kinds, ..good() }
+        };
         let late = Measured { latency: Some(0.3), on_connection: Some(0.3), ..good() };
         for (step, expected) in [
             (good(), Verdict::Met),
@@ -214,6 +224,10 @@ mod tests {
             (Measured { latency: None, ..good() }, Verdict::Missed(Miss::Latency)),
             (Measured { errors: 0.002, ..good() }, Verdict::Missed(Miss::Errors)),
             (Measured { ended: Some(EarlyEnd::Failures), ..good() }, Verdict::Missed(Miss::Errors)),
+            (silent(FailureKind::Timeout, &[]), Verdict::Silent),
+            (silent(FailureKind::Closed, &[]), Verdict::Silent),
+            (silent(FailureKind::Timeout, &[(200, 1)]), Verdict::Missed(Miss::Errors)),
+            (silent(FailureKind::CutOff, &[]), Verdict::Missed(Miss::Errors)),
             (failing(FailureKind::Malformed), Verdict::Missed(Miss::Errors)),
             (failing(FailureKind::HeadLimit), Verdict::ClientLimited(ClientLimit::Head)),
             (Measured { ended: Some(EarlyEnd::Backlog), ..late }, Verdict::Missed(Miss::Backlog)),

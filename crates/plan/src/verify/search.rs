@@ -69,6 +69,8 @@ pub enum End {
     Client(ClientLimit),
     /// The server accepts no connections.
     Dead,
+    /// The server sent no response in two steps.
+    Silent,
     /// Ctrl-C.
     Interrupted,
     /// The time is over.
@@ -140,7 +142,9 @@ impl Search {
                     self.end = Some(End::RateMax);
                 }
             }
-            Verdict::Missed(_) if verdict.is_doubtful() && self.doubtful != Some(rate) => {
+            Verdict::Missed(_) | Verdict::Silent
+                if verdict.is_doubtful() && self.doubtful != Some(rate) =>
+            {
                 self.doubtful = Some(rate);
                 self.end_of_steps();
                 return;
@@ -153,6 +157,7 @@ impl Search {
                 }
             }
             Verdict::ClientLimited(limit) => self.end = Some(End::Client(limit)),
+            Verdict::Silent => self.end = Some(End::Silent),
             Verdict::Dead => self.end = Some(End::Dead),
             Verdict::Interrupted => self.end = Some(End::Interrupted),
         }
@@ -263,6 +268,7 @@ mod tests {
         for (verdict, end) in [
             (limited, End::Client(ClientLimit::Late)),
             (Verdict::Dead, End::Dead),
+            (Verdict::Silent, End::Silent),
             (Verdict::Interrupted, End::Interrupted),
         ] {
             let above = |rate, _| if rate > 70.0 { verdict } else { Verdict::Met };

@@ -46,6 +46,7 @@ impl Verdict {
             Verdict::Missed(Miss::Backlog) => "missed: waiting requests grow without end",
             Verdict::ClientLimited(limit) => limit.words(),
             Verdict::Dead => "the server accepts no connections",
+            Verdict::Silent => "the server sends no response",
             Verdict::Interrupted => "interrupted",
         }
     }
@@ -68,8 +69,9 @@ impl End {
         match self {
             End::RateMax => "--max-rate is reached, and the goal is still met",
             End::RateMin => "the goal is missed even at 1 request/s",
-            End::Client(limit) => limit.words(),
+            End::Client(limit) => limit.words().trim_start_matches("void: "),
             End::Dead => "the server accepts no connections",
+            End::Silent => "the server sends no response",
             End::Interrupted => "Ctrl-C ended it",
             End::Time => "--time-limit is over",
             End::Steps => "the maximum number of steps is reached",
@@ -83,7 +85,7 @@ impl End {
             End::Client(ClientLimit::Head) => Some(HEAD_HINT),
             End::Client(_) => Some(CLIENT_HINT),
             End::RateMin => Some("check the goal, and that the server responds to these requests"),
-            End::Dead => Some("check that the server runs, and its log"),
+            End::Dead | End::Silent => Some("check that the server runs, and its log"),
             End::Time => Some("raise --time-limit, or begin at a higher rate with --start"),
             End::RateMax => Some("raise --max-rate to find the ceiling"),
             End::Interrupted | End::Steps => None,
