@@ -28,7 +28,7 @@ pub(crate) struct Environment<'a> {
 
 /// Runs a command line with `sh -c`. It has no input; its output goes to the terminal. After
 /// `limit`, its process group is killed. The signals that end the deploy end the command, too: the
-/// group gets SIGTERM, and SIGKILL after 10 s or at a second signal.
+/// group gets SIGTERM, and SIGKILL after 10 s.
 pub(crate) fn run(line: &str, of: &Environment<'_>, limit: Duration) -> Result<(), Error> {
     let failed = |why: String| {
         let hint = format!("it ran in `{}`", of.folder.display());

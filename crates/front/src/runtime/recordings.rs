@@ -20,7 +20,7 @@ pub(crate) use redact::response_head;
 pub(crate) use secret_names::SecretNames;
 pub(crate) use tap::ResponseTap;
 
-use redaction_thread::Job;
+use redaction_thread::{Job, Place};
 use samovar_insight::End;
 use std::collections::VecDeque;
 use std::io;
@@ -101,6 +101,27 @@ impl HeldPlace {
     }
 }
 
+impl Place for HeldPlace {
+    fn has_secrets(&self) -> bool {
+        self.has_secrets
+    }
+
+    fn keep(&self, recorded: Recorded) {
+        self.recordings.store().keep(recorded);
+    }
+
+    fn end(self, is_kept: bool) {
+        let recordings = Arc::clone(&self.recordings);
+        // It locks the store.
+        drop(self);
+        let mut store = recordings.store();
+        store.done += 1;
+        store.missed += u64::from(!is_kept);
+        drop(store);
+        recordings.has_done.notify_all();
+    }
+}
+
 impl Drop for HeldPlace {
     fn drop(&mut self) {
         let mut store = self.recordings.store();
@@ -163,7 +184,7 @@ struct Session {
     left: usize,
     until: Instant,
     /// Of the thread that replaces secrets. It ends with the session, after its last job.
-    queue: SyncSender<Job>,
+    queue: SyncSender<Job<HeldPlace>>,
 }
 
 impl Session {
@@ -265,7 +286,7 @@ impl Recordings {
     ///
     /// Returns the error of the system if it cannot start a thread.
     pub fn begin(&self, order: RecordOrder) -> io::Result<()> {
-        let queue = redaction_thread::start()?;
+        let queue = redaction_thread::start(HELD_MAX)?;
         let left = order.count.min(RECORDED_REQUESTS_MAX);
         let until = Instant::now() + order.limit;
         let mut store = self.store();

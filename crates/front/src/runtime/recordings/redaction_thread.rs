@@ -6,26 +6,37 @@
 use super::recorded::Recorded;
 use super::redact::{redact, response_head};
 use super::secret_names::SecretNames;
-use super::{HELD_MAX, HeldPlace};
 use std::io;
 use std::mem;
-use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
+
+/// The place of a request in its recording.
+pub(super) trait Place: Send + 'static {
+    /// Secret values are kept.
+    fn has_secrets(&self) -> bool;
+
+    /// Keeps the request.
+    fn keep(&self, recorded: Recorded);
+
+    /// The request no longer needs its place.
+    fn end(self, is_kept: bool);
+}
 
 /// A request to keep. It has its place until then.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct Job<P: Place> {
     /// `None`: the job is over.
-    place: Option<HeldPlace>,
+    place: Option<P>,
     /// With all its secrets.
     raw: Recorded,
     words: Vec<String>,
     is_kept: bool,
 }
 
-/// Starts the thread. It ends when the queue is dropped, after its last job.
-pub(super) fn start() -> io::Result<SyncSender<Job>> {
-    let (queue, jobs) = sync_channel::<Job>(HELD_MAX);
+/// Starts the thread. It ends when the queue is dropped, after its last job. `jobs_max`: size of
+/// the queue.
+pub(super) fn start<P: Place>(jobs_max: usize) -> io::Result<SyncSender<Job<P>>> {
+    let (queue, jobs) = sync_channel::<Job<P>>(jobs_max);
     std::thread::Builder::new().name("redaction".to_owned()).spawn(move || {
         let mut known: Option<(Vec<String>, SecretNames)> = None;
         for job in jobs {
@@ -40,8 +51,8 @@ pub(super) fn start() -> io::Result<SyncSender<Job>> {
     Ok(queue)
 }
 
-impl Job {
-    pub(super) fn new(place: HeldPlace, raw: Recorded, words: Vec<String>) -> Job {
+impl<P: Place> Job<P> {
+    pub(super) fn new(place: P, raw: Recorded, words: Vec<String>) -> Job<P> {
         Job { place: Some(place), raw, words, is_kept: false }
     }
 
@@ -51,10 +62,10 @@ impl Job {
         let Some(place) = &self.place else { return words };
         let mut recorded = mem::take(&mut self.raw);
         recorded.response.head = response_head(&recorded.response.head, names);
-        let wanted = (!place.has_secrets).then_some(names);
+        let wanted = (!place.has_secrets()).then_some(names);
         if let Some(input) = redact(mem::take(&mut recorded.input), wanted) {
             recorded.input = input;
-            place.recordings.store().keep(recorded);
+            place.keep(recorded);
             self.is_kept = true;
         }
         words
@@ -62,16 +73,10 @@ impl Job {
 }
 
 /// Also of a job that is dropped, because its thread has ended.
-impl Drop for Job {
+impl<P: Place> Drop for Job<P> {
     fn drop(&mut self) {
-        let Some(place) = self.place.take() else { return };
-        let recordings = Arc::clone(&place.recordings);
-        // It locks the store.
-        drop(place);
-        let mut store = recordings.store();
-        store.done += 1;
-        store.missed += u64::from(!self.is_kept);
-        drop(store);
-        recordings.has_done.notify_all();
+        if let Some(place) = self.place.take() {
+            place.end(self.is_kept);
+        }
     }
 }

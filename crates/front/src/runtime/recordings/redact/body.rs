@@ -1,6 +1,6 @@
 //! Secrets of bodies: forms, JSON, multipart forms, and other bodies as a whole.
 
-use super::Found;
+use super::found::Found;
 use crate::runtime::recordings::recorded::RECORDED_BODY_BYTES_MAX;
 use crate::runtime::recordings::secret_names::unescaped;
 use samovar_insight::BLOT;

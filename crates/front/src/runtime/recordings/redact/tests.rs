@@ -1,5 +1,6 @@
 //! Tests of redaction.
 
+use super::found::NAMES_MAX;
 use super::*;
 use crate::runtime::recordings::recorded::RECORDED_BODY_BYTES_MAX;
 
