@@ -20,7 +20,7 @@ pub(crate) use redact::response_head;
 pub(crate) use secret_names::SecretNames;
 pub(crate) use tap::ResponseTap;
 
-use redaction_thread::{Job, Place};
+use redaction_thread::{Job, RecordingPlace};
 use samovar_insight::End;
 use std::collections::VecDeque;
 use std::io;
@@ -101,7 +101,7 @@ impl HeldPlace {
     }
 }
 
-impl Place for HeldPlace {
+impl RecordingPlace for HeldPlace {
     fn has_secrets(&self) -> bool {
         self.has_secrets
     }

@@ -11,7 +11,7 @@ use std::mem;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 /// The place of a request in its recording.
-pub(super) trait Place: Send + 'static {
+pub(super) trait RecordingPlace: Send + 'static {
     /// Secret values are kept.
     fn has_secrets(&self) -> bool;
 
@@ -24,7 +24,7 @@ pub(super) trait Place: Send + 'static {
 
 /// A request to keep. It has its place until then.
 #[derive(Debug)]
-pub(super) struct Job<P: Place> {
+pub(super) struct Job<P: RecordingPlace> {
     /// `None`: the job is over.
     place: Option<P>,
     /// With all its secrets.
@@ -35,7 +35,7 @@ pub(super) struct Job<P: Place> {
 
 /// Starts the thread. It ends when the queue is dropped, after its last job. `jobs_max`: size of
 /// the queue.
-pub(super) fn start<P: Place>(jobs_max: usize) -> io::Result<SyncSender<Job<P>>> {
+pub(super) fn start<P: RecordingPlace>(jobs_max: usize) -> io::Result<SyncSender<Job<P>>> {
     let (queue, jobs) = sync_channel::<Job<P>>(jobs_max);
     std::thread::Builder::new().name("redaction".to_owned()).spawn(move || {
         let mut known: Option<(Vec<String>, SecretNames)> = None;
@@ -51,7 +51,7 @@ pub(super) fn start<P: Place>(jobs_max: usize) -> io::Result<SyncSender<Job<P>>>
     Ok(queue)
 }
 
-impl<P: Place> Job<P> {
+impl<P: RecordingPlace> Job<P> {
     pub(super) fn new(place: P, raw: Recorded, words: Vec<String>) -> Job<P> {
         Job { place: Some(place), raw, words, is_kept: false }
     }
@@ -73,7 +73,7 @@ impl<P: Place> Job<P> {
 }
 
 /// Also of a job that is dropped, because its thread has ended.
-impl<P: Place> Drop for Job<P> {
+impl<P: RecordingPlace> Drop for Job<P> {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             place.end(self.is_kept);
