@@ -22,6 +22,7 @@ namespace Samovar\Arginfo;
 
 const STUBS = [
     'samovar.php', 'shared.php', 'tasks.php', 'jobs.php', 'frankenphp.php', 'pinba.php', 'apcu.php',
+    'mock.php',
 ];
 /**
  * Extensions whose functions and constants are in separate tables, because they are left out if the
@@ -94,6 +95,9 @@ function default_value(\ReflectionParameter $parameter): string
 
 function parameter(\ReflectionParameter $parameter): string
 {
+    if ($parameter->isVariadic() && (string) $parameter->getType() === 'mixed') {
+        return "ZEND_ARG_VARIADIC_TYPE_INFO(0, {$parameter->getName()}, IS_MIXED, 0)";
+    }
     if ($parameter->isVariadic() || $parameter->isPassedByReference() && $parameter->hasType()) {
         throw new \LogicException("scripts/arginfo.php: unsupported parameter \${$parameter->getName()}");
     }

@@ -72,6 +72,8 @@ pub struct WorkerOptions {
     /// Whether the settings declare the front controller as a worker script for `FrankenPHP`;
     /// otherwise its text decides.
     pub frankenphp: bool,
+    /// Whether tests may replace functions, methods and constants; `None`: these are no tests.
+    pub mocks: Option<bool>,
     /// Size of the cache for `apcu_fetch()` and the related functions, bytes; 0: these functions do
     /// not exist.
     pub apcu_bytes: u64,
@@ -129,6 +131,7 @@ impl WorkerOptions {
             traces: false,
             may_trace: false,
             frankenphp: false,
+            mocks: None,
             apcu_bytes: 0,
             php_ini: None,
             define: BTreeMap::new(),

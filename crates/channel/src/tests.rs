@@ -204,6 +204,7 @@ fn options() -> impl Strategy<Value = WorkerOptions> {
             task_stack_bytes: numbers.3,
             boots: if flags.0 { Boots::Once } else { Boots::Never },
             frankenphp: flags.1,
+            mocks: flags.1.then_some(flags.0),
             json_log: flags.2,
             debug_log: flags.3,
             ..WorkerOptions::bare(paths.0)

@@ -30,6 +30,10 @@ const END_LIMIT: Duration = Duration::from_secs(10);
 const DIRECTIVES: [(&str, &str); 2] =
     [("opcache.validate_timestamps", "1"), ("opcache.revalidate_freq", "0")];
 
+/// Directives for a run whose tests may replace code. Opcache's classes and constants are in memory
+/// that no process may change, and its optimizer and compiler would pass replaced code by.
+const MOCK_DIRECTIVES: [(&str, &str); 2] = [("opcache.enable", "0"), ("opcache.jit", "disable")];
+
 /// The driver's settings.
 #[derive(Serialize)]
 struct Plan<'a> {
@@ -76,7 +80,10 @@ impl Image {
         // Opcache removes lines that have no effect, which would change the coverage.
         let coverage = framework.coverage.is_wanted();
         let coverage = coverage.then(|| ("opcache.optimization_level".to_owned(), "0".to_owned()));
-        let define = own.into_iter().chain(coverage).chain(options.define.clone()).collect();
+        let mocks = options.mocks.then_some(MOCK_DIRECTIVES).into_iter().flatten();
+        let mocks = mocks.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let define = own.into_iter().chain(coverage).chain(options.define.clone());
+        let define = define.chain(mocks).collect();
         let bare = WorkerOptions::bare(options.folder.clone());
         let (channel, theirs): (TestRunnerEnd, TestImageEnd) = pair()?;
         let start = TestStart {
@@ -84,7 +91,12 @@ impl Image {
             channel: theirs.as_raw_fd(),
             driver,
             script: framework.script.clone(),
-            options: WorkerOptions { define, php_ini: options.php_ini.clone(), ..bare },
+            options: WorkerOptions {
+                define,
+                php_ini: options.php_ini.clone(),
+                mocks: Some(options.mocks),
+                ..bare
+            },
         };
         let file = start.seal()?;
         let log = scratch.file("boot.log");

@@ -36,6 +36,8 @@ pub struct Options {
     pub boot: Option<PathBuf>,
     /// Whether classes of libraries that a unit has loaded are loaded once for all later ones.
     pub preload: bool,
+    /// Whether tests may replace functions, methods and constants (`Samovar\Mock`).
+    pub mocks: bool,
     /// php.ini to use instead of the command line's.
     pub php_ini: Option<PathBuf>,
     /// Directives that override php.ini.

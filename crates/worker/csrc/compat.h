@@ -134,6 +134,21 @@ static inline void samovar_never_respond_early(zend_function *function) {
 #endif
 }
 
+/* ---- types --------------------------------------------------------------------------------- */
+
+/* Returns true if a declared type of PHP code accepts the value, which may be converted. Since 8.5
+ * there is no cache to pass. */
+static inline bool samovar_type_accepts(zend_type *type, zval *value) {
+    if (ZEND_TYPE_CONTAINS_CODE(*type, Z_TYPE_P(value))) {
+        return true;
+    }
+#if PHP_VERSION_ID >= 80500
+    return zend_check_user_type_slow(type, value, NULL, true);
+#else
+    return zend_check_user_type_slow(type, value, NULL, NULL, true);
+#endif
+}
+
 /* exit() is a function, not an opcode. */
 #define SAMOVAR_EXIT_IS_FUNCTION (PHP_VERSION_ID >= 80400)
 

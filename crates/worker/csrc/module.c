@@ -15,6 +15,7 @@
 #include "insight/errors.h"
 #include "insight/request_accounting.h"
 #include "loads/loads.h"
+#include "mocks/mocks.h"
 #include "model/frankenphp.h"
 #include "model/script.h"
 #include "model/skippable_destruction.h"
@@ -55,6 +56,7 @@ static PHP_MINIT_FUNCTION(samovar) {
     samovar_timer_object_startup();
     samovar_pinba_startup(module_number);
     samovar_apcu_startup();
+    samovar_mock_class_startup();
     samovar_request_accounting_startup();
     samovar_errors_startup();
     if (samovar_settings->traces) {
@@ -94,6 +96,7 @@ static PHP_RSHUTDOWN_FUNCTION(samovar) {
     if (!samovar_below_checkpoint) {
         samovar_sapi_name_stays(); /* Otherwise no constant is freed. */
     }
+    samovar_mocks_end();
     samovar_measures_end();
     samovar_graph_allocations_end();
     samovar_peak_bytes = zend_memory_peak_usage(0);

@@ -12,6 +12,7 @@
 #include "loads/loads.h"
 #include "memory/arena.h"
 #include "memory/heap.h"
+#include "mocks/mocks.h"
 #include "model/overrun.h"
 #include "outside/boot.h"
 #include "outside/descendants.h"
@@ -96,6 +97,7 @@ int samovar_php_startup(const samovar_options *options) {
     }
     samovar_sapi_started();
     samovar_wrap_functions();
+    samovar_mocks_startup();
     samovar_statement_hooks_startup();
     samovar_engine_settings_startup();
     samovar_loads_startup();

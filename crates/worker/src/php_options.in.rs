@@ -42,6 +42,8 @@ php_options! { |options, frankenphp_worker|
     traces: bool = options.traces;
     /// there are tracing workers, and a request may run in one of them
     may_trace: bool = options.may_trace;
+    /// Samovar\Mock: 0 does not exist, 1 throws, 2 works
+    mocks: u64 = options.mocks.map_or(0, |mocks| 1 + u64::from(mocks));
     /// PHP_SAPI
     sapi_name: Text = Text::of(options.sapi_name.as_str())?;
     /// $_SERVER['SERVER_SOFTWARE']

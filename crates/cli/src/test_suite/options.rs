@@ -32,6 +32,7 @@ Examples:
   samovar test --by test --jobs 8               a process for each test, 8 at the same time
   samovar test --rerun-failed 2                 tests that pass in a rerun are flaky
   samovar test --shuffle                        tests that depend on their order
+  samovar test --mocks                          tests may use Samovar\\Mock
   samovar test --php 8.2,8.4                    the tests whose results differ
 
 Exit codes: 0 all tests passed, 1 failures, 2 errors, crashes, wrong flags, or no tests. With --php
@@ -66,6 +67,13 @@ pub(super) fn define() -> Command {
                 .action(ArgAction::SetTrue)
                 .overrides_with("no-preload")
                 .help("Do not load classes of vendor/ before the tests that use them"),
+        )
+        .arg(
+            Arg::new("mocks")
+                .long("mocks")
+                .action(ArgAction::SetTrue)
+                .overrides_with("mocks")
+                .help("Let tests replace functions, methods and constants with Samovar\\Mock"),
         )
         .arg(
             text("rerun-failed", "N", "Maximum number of reruns of failed tests")
@@ -195,6 +203,7 @@ pub(super) fn runs(matches: &ArgMatches) -> Result<(Vec<Options>, Option<PathBuf
         time_limit: matches.get_one("time-limit").copied().unwrap_or(TIME_LIMIT),
         boot: matches.get_one::<PathBuf>("boot").map(|file| existing(&folder, file)).transpose()?,
         preload: !matches.get_flag("no-preload"),
+        mocks: matches.get_flag("mocks"),
         php_ini: matches
             .get_one::<PathBuf>("php-ini")
             .map(|file| existing(&folder, file))

@@ -150,6 +150,7 @@ fn worker_options(settings: &Settings) -> WorkerOptions {
         loads_every: companion::loads_every(),
         traces: false,
         frankenphp: settings.compat.contains(&Compat::FrankenPhp),
+        mocks: None,
         apcu_bytes: if settings.compat.contains(&Compat::Apcu) {
             settings.shared.apcu_bytes
         } else {
