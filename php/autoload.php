@@ -13,6 +13,7 @@ spl_autoload_register(static function (string $class): void {
         $class === 'Samovar\Counter' => __DIR__ . '/polyfill/Counter.php',
         $class === 'Samovar\Job' => __DIR__ . '/polyfill/Job.php',
         $class === 'Samovar\Lock' => __DIR__ . '/polyfill/Lock.php',
+        $class === 'Samovar\Mock' => __DIR__ . '/polyfill/Mock.php',
         $class === 'Samovar\Queue' => __DIR__ . '/polyfill/Queue.php',
         $class === 'Samovar\RateLimiter' => __DIR__ . '/polyfill/RateLimiter.php',
         $class === 'Samovar\Table' => __DIR__ . '/polyfill/Table.php',

@@ -4,6 +4,7 @@
 mod dependencies;
 mod fixtures;
 mod frameworks;
+mod mocks;
 
 use fixtures::{Project, class, junit};
 use samovar_testkit::eventually;

@@ -136,16 +136,38 @@ static inline void samovar_never_respond_early(zend_function *function) {
 
 /* ---- types --------------------------------------------------------------------------------- */
 
-/* Returns true if a declared type of PHP code accepts the value, which may be converted. Since 8.5
- * there is no cache to pass. */
+/* Maximum number of parts of a type, and of parts of such a part (A&B), that is checked. */
+enum { SAMOVAR_TYPE_PARTS_MAX = 16 };
+
+static inline bool samovar_type_is_small(const zend_type *type) {
+    const zend_type *part;
+    if (!ZEND_TYPE_HAS_LIST(*type)) {
+        return true;
+    }
+    if (ZEND_TYPE_LIST(*type)->num_types > SAMOVAR_TYPE_PARTS_MAX) {
+        return false;
+    }
+    ZEND_TYPE_LIST_FOREACH(ZEND_TYPE_LIST(*type), part) {
+        if (ZEND_TYPE_HAS_LIST(*part) &&
+            ZEND_TYPE_LIST(*part)->num_types > SAMOVAR_TYPE_PARTS_MAX) {
+            return false;
+        }
+    }
+    ZEND_TYPE_LIST_FOREACH_END();
+    return true;
+}
+
+/* Returns true if a declared type of PHP code accepts the value, which may be converted. Until 8.4
+ * the engine needs room for the classes that it finds. Larger types accept all values. */
 static inline bool samovar_type_accepts(zend_type *type, zval *value) {
-    if (ZEND_TYPE_CONTAINS_CODE(*type, Z_TYPE_P(value))) {
+    if (ZEND_TYPE_CONTAINS_CODE(*type, Z_TYPE_P(value)) || !samovar_type_is_small(type)) {
         return true;
     }
 #if PHP_VERSION_ID >= 80500
     return zend_check_user_type_slow(type, value, NULL, true);
 #else
-    return zend_check_user_type_slow(type, value, NULL, NULL, true);
+    void *classes[SAMOVAR_TYPE_PARTS_MAX * SAMOVAR_TYPE_PARTS_MAX] = {NULL};
+    return zend_check_user_type_slow(type, value, NULL, classes, true);
 #endif
 }
 

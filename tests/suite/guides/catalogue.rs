@@ -38,6 +38,7 @@ const EXPLAINING: &[&str] = &[
     "guide/limits",
     "guide/locations",
     "guide/logs",
+    "guide/mocks",
     "guide/observability",
     "guide/php-engine",
     "guide/php-upgrades",

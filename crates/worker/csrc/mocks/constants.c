@@ -22,6 +22,7 @@ typedef struct constant {
     zval before;                    /* of a global constant; undefined: there was none */
     zend_class_constant *replaced;  /* NULL: there was none */
     zend_class_constant *replacing; /* in the tables of classes */
+    HashTable *before_by_class;     /* what each table had, by the address of the class */
 } constant;
 
 static constant *newest;
@@ -156,6 +157,10 @@ static bool is_shared(const zend_class_entry *ce) {
     return (ce->ce_flags & ZEND_ACC_IMMUTABLE) && ce->type == ZEND_USER_CLASS;
 }
 
+static zend_ulong index_of(const zend_class_entry *ce) {
+    return (zend_ulong)(uintptr_t)ce;
+}
+
 /* Puts the structure into the tables of the class and of its descendants. */
 static void put(constant *c) {
     zend_class_entry *ce;
@@ -163,8 +168,9 @@ static void put(constant *c) {
         if (is_shared(ce) || !(ce->ce_flags & ZEND_ACC_LINKED) || !instanceof_function(ce, c->ce)) {
             continue;
         }
-        const zend_class_constant *now = entry_of(ce, c->name);
-        if (c->replaced ? now && now->ce == c->replaced->ce : !now) {
+        zend_class_constant *now = entry_of(ce, c->name);
+        if (now != c->replacing && (c->replaced ? now && now->ce == c->replaced->ce : !now)) {
+            zend_hash_index_update_ptr(c->before_by_class, index_of(ce), now);
             zend_hash_update_ptr(CE_CONSTANTS_TABLE(ce), c->name, c->replacing);
         }
     }
@@ -202,6 +208,7 @@ static void replace_of_class(zend_string *target, size_t class_len, zval *value)
         if (c) {
             c->ce = ce;
             c->replaced = existing;
+            c->before_by_class = zend_new_array(8);
             c->replacing = ecalloc(1, sizeof *c->replacing);
             if (existing) {
                 *c->replacing = *existing;
@@ -218,6 +225,33 @@ static void replace_of_class(zend_string *target, size_t class_len, zval *value)
     zend_string_release(name);
 }
 
+/* The structure for a class without this double. Classes that were declared meanwhile have
+ * inherited the double. PHP's own classes have a structure each, also of inherited constants. */
+static zend_class_constant *before_of(const constant *c, zend_ulong class_index) {
+    zval *before = zend_hash_index_find(c->before_by_class, class_index);
+    return before ? Z_PTR_P(before) : c->replaced;
+}
+
+/* A newer double of a class that inherits the constant has this one as the former. */
+static void leave_newer(const constant *c) {
+    for (constant *other = newest; other; other = other->next) {
+        zend_ulong class_index;
+        zval *before;
+        if (!other->before_by_class) {
+            continue;
+        }
+        if (other->replaced == c->replacing) {
+            other->replaced = c->replaced;
+        }
+        ZEND_HASH_FOREACH_NUM_KEY_VAL(other->before_by_class, class_index, before) {
+            if (Z_PTR_P(before) == c->replacing) {
+                ZVAL_PTR(before, before_of(c, class_index));
+            }
+        }
+        ZEND_HASH_FOREACH_END();
+    }
+}
+
 /* Descendants may have been declared meanwhile, so all tables are searched. */
 static void restore_of_class(constant *c) {
     zend_class_entry *ce;
@@ -225,18 +259,16 @@ static void restore_of_class(constant *c) {
         if (is_shared(ce) || zend_hash_find_ptr(&ce->constants_table, c->name) != c->replacing) {
             continue;
         }
-        if (c->replaced) {
-            zend_hash_update_ptr(&ce->constants_table, c->name, c->replaced);
+        zend_class_constant *before = before_of(c, index_of(ce));
+        if (before) {
+            zend_hash_update_ptr(&ce->constants_table, c->name, before);
         } else {
             zend_hash_del(&ce->constants_table, c->name);
         }
     }
     ZEND_HASH_FOREACH_END();
-    for (constant *other = newest; other; other = other->next) {
-        if (other->replaced == c->replacing) {
-            other->replaced = c->replaced; /* In a class that inherits it. */
-        }
-    }
+    leave_newer(c);
+    zend_array_destroy(c->before_by_class);
     zval value;
     ZVAL_COPY_VALUE(&value, &c->replacing->value);
     efree(c->replacing);
