@@ -46,7 +46,7 @@ final class ConstantTest extends TestCase
         self::assertSame(3, self::read());
     }
 
-    public function twice(): array
+    public static function twice(): array
     {
         return [[1], [2]];
     }
@@ -140,7 +140,7 @@ final class ConstantTest extends TestCase
         Mock::constant($name, 1);
     }
 
-    public function refused(): array
+    public static function refused(): array
     {
         return [
             ['true', '`true` is a word of the language'],

@@ -82,7 +82,7 @@ final class MethodTest extends TestCase
         ]);
     }
 
-    public function orders(): array
+    public static function orders(): array
     {
         return [[['base', 'child']], [['child', 'base']]];
     }
@@ -222,6 +222,13 @@ final class MethodTest extends TestCase
         return 8;
     }
 
+    public function testStaticMethodHasNoObject(): void
+    {
+        $this->expectException(\Error::class);
+        $this->expectExceptionMessage('The double of the static method `Code\Base::kind` uses $this');
+        Mock::method(Base::class, 'kind', fn () => $this->getName());
+    }
+
     /** @dataProvider refused */
     public function testImpossibleDoublesAreExplained(string $class, string $method, \Closure $double, string $message): void
     {
@@ -230,7 +237,7 @@ final class MethodTest extends TestCase
         Mock::method($class, $method, $double);
     }
 
-    public function refused(): array
+    public static function refused(): array
     {
         $any = static fn () => 1;
 
@@ -240,7 +247,6 @@ final class MethodTest extends TestCase
             [Base::class, 'missing', $any, "it is served by __call()"],
             [\Code\Shape::class, 'area', $any, "The method `Code\Shape::area` is abstract\nhint: "],
             [\Countable::class, 'count', $any, "is abstract"],
-            [Base::class, 'kind', fn () => $this, "The double of the static method `Code\Base::kind` uses \$this"],
             [Mock::class, 'calls', $any, "cannot be replaced"],
         ];
     }
