@@ -3,6 +3,7 @@
 #include "mocks/calls.h"
 #include "mocks/constants.h"
 #include "mocks/doubles.h"
+#include "mocks/exits.h"
 #include "mocks/makers.h"
 #include "sapi/run_state.h"
 #include <zend_closures.h>
@@ -58,8 +59,15 @@ static void *find_lower(const HashTable *table, zend_string *name) {
     return found;
 }
 
+static const zend_internal_function *variadic(void) {
+    return zend_hash_str_find_ptr(&mock_class->function_table, ZEND_STRL("original"));
+}
+
 static zend_function *function_named(zend_string *name) {
     zend_function *f = find_lower(EG(function_table), name);
+    if (!f && zend_string_equals_literal_ci(name, "exit")) {
+        f = samovar_exit_function(variadic());
+    }
     if (f) {
         return f;
     }
@@ -216,10 +224,6 @@ static ZEND_METHOD(Samovar_Mock, method) {
         zend_string *target = zend_strpprintf(0, "%s::%s", ZSTR_VAL(ce->name), ZSTR_VAL(name));
         add(SAMOVAR_DOUBLE_METHOD, ce, replaced, target, ZEND_CALL_ARG(execute_data, 3));
     }
-}
-
-static const zend_internal_function *variadic(void) {
-    return zend_hash_str_find_ptr(&mock_class->function_table, ZEND_STRL("original"));
 }
 
 static ZEND_METHOD(Samovar_Mock, new) {
@@ -466,6 +470,7 @@ void samovar_mocks_startup(void) {
     if (samovar_settings->mocks == SAMOVAR_MOCKS_ON) {
         samovar_mock_calls_startup();
         samovar_makers_startup();
+        samovar_exits_startup();
         samovar_mock_constants_startup();
     }
 }

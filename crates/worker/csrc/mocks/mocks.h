@@ -7,6 +7,7 @@
  * doubles.c: the table of doubles of functions, methods and classes
  * calls.c: the engine's hooks, calls of doubles and of originals, the end of a test
  * makers.c: `new`
+ * exits.c: exit() before PHP 8.4
  * constants.c: constants
  * mock.c: the class */
 #ifndef SAMOVAR_MOCKS_H

@@ -353,6 +353,18 @@ final class FunctionTest extends TestCase
         return $n * 3;
     }
 
+    public function testExitIsReplaced(): void
+    {
+        Mock::function('exit', fn (...$all) => throw new \RuntimeException(json_encode($all)));
+        self::assertSame('[3]', self::message(fn () => exit(3)));
+        self::assertSame('["bye"]', self::message(fn () => die('by' . 'e')));
+        self::assertSame('[]', self::message(fn () => exit));
+        Mock::function('exit', fn () => null);
+        $code = 4;
+        exit($code);
+        self::assertSame([[4]], Mock::calls('exit'));
+    }
+
     public function testFibersAndDoubles(): void
     {
         Mock::function('Code\double_of', fn (int $n) => \Fiber::suspend($n) + Mock::original($n));
