@@ -1,5 +1,5 @@
-//! `Samovar\Mock`: the suite in `tests/apps/mocks` replaces functions, methods, constants and `new`;
-//! `SoftMocks`' published behaviours are part of it.
+//! `Samovar\Mock`: the suite in `tests/apps/mocks` replaces functions, methods, constants and
+//! `new`. The published behaviours of `SoftMocks` are part of it.
 
 use super::fixtures::{Project, class};
 use samovar_testkit::{Server, workspace};
@@ -34,7 +34,7 @@ fn doubles_replace_functions_methods_constants_and_new() {
     }
 }
 
-/// Doubles of a test are gone in the next one. Those of the class stay until its last test.
+/// Doubles of a test are gone in the next one. Doubles of the class stay until its last test.
 #[test]
 fn doubles_end_with_the_test_that_added_them() {
     let time = "time() === 5 ? 'double' : 'original'";

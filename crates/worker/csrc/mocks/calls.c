@@ -104,7 +104,7 @@ static samovar_double *take(const zend_execute_data *frame) {
 
 /* ---- a call of a double -------------------------------------------------------------------- */
 
-/* Arguments of a frame. Those that the function does not declare are not next to the others. */
+/* Arguments of a frame. Undeclared ones are not next to the others. */
 typedef struct {
     uint32_t count;
     zval *all;

@@ -22,7 +22,7 @@ typedef struct constant {
     zval before;                    /* of a global constant; undefined: there was none */
     zend_class_constant *replaced;  /* NULL: there was none */
     zend_class_constant *replacing; /* in the tables of classes */
-    HashTable *before_by_class;     /* what each table had, by the address of the class */
+    HashTable *before_by_class;     /* former entry of each table, by the address of the class */
 } constant;
 
 static constant *newest;
@@ -252,6 +252,27 @@ static void leave_newer(const constant *c) {
     }
 }
 
+/* A double of an ancestor that is newer than this one has skipped the class. It counts now. */
+static zend_class_constant *after(const constant *c, const zend_class_entry *ce) {
+    zend_class_constant *before = before_of(c, index_of(ce));
+    constant *nearest = NULL;
+    for (constant *other = newest; other; other = other->next) {
+        if (!other->ce || !zend_string_equals(other->name, c->name) ||
+            !instanceof_function(ce, other->ce) || before == other->replacing ||
+            (other->replaced ? !before || before->ce != other->replaced->ce : before != NULL)) {
+            continue;
+        }
+        if (!nearest || instanceof_function(other->ce, nearest->ce)) {
+            nearest = other;
+        }
+    }
+    if (!nearest) {
+        return before;
+    }
+    zend_hash_index_update_ptr(nearest->before_by_class, index_of(ce), before);
+    return nearest->replacing;
+}
+
 /* Descendants may have been declared meanwhile, so all tables are searched. */
 static void restore_of_class(constant *c) {
     zend_class_entry *ce;
@@ -259,7 +280,7 @@ static void restore_of_class(constant *c) {
         if (is_shared(ce) || zend_hash_find_ptr(&ce->constants_table, c->name) != c->replacing) {
             continue;
         }
-        zend_class_constant *before = before_of(c, index_of(ce));
+        zend_class_constant *before = after(c, ce);
         if (before) {
             zend_hash_update_ptr(&ce->constants_table, c->name, before);
         } else {

@@ -5,7 +5,7 @@
 #include <php.h>
 
 void samovar_exits_startup(void);
-/* Returns a function that stands for exit(); NULL: PHP has one. `variadic` is a method of our own
+/* Returns a function in place of exit(); NULL: PHP has one. `variadic` is a method of our own
  * that takes any arguments. */
 zend_function *samovar_exit_function(const zend_internal_function *variadic);
 

@@ -72,6 +72,12 @@ final class ConstantTest extends TestCase
         self::assertSame('A/B', GrandChild::name());
         Mock::restore('Code\Base::NAME');
         self::assertSame(['base/base', 'base/C', 'base/overriding'], self::names());
+        self::assertSame('base/B', GrandChild::name());
+        Mock::restore(GrandChild::class . '::NAME');
+        self::assertSame('base/C', GrandChild::name());
+        Mock::restore(Child::class . '::NAME');
+        self::assertSame('base/base', GrandChild::name());
+        Mock::constant(Child::class . '::NAME', 'C');
         Mock::restoreAll();
         self::assertSame(['base/base', 'base/base', 'base/overriding'], self::names());
         self::assertSame('base/base', GrandChild::name());
