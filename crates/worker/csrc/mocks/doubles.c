@@ -23,7 +23,23 @@ uint64_t samovar_double_last_number(void) {
     return last_number;
 }
 
+/* A closure of an internal function has a handler of its own. */
+static const zend_function *without_closure(const zend_function *function) {
+    const uint32_t closure = ZEND_ACC_CLOSURE | ZEND_ACC_FAKE_CLOSURE;
+    if (EXPECTED(function->type != ZEND_INTERNAL_FUNCTION ||
+                 !(function->common.fn_flags & closure) || !function->common.function_name)) {
+        return function;
+    }
+    const zend_class_entry *scope = function->common.scope;
+    zend_string *name = zend_string_tolower(function->common.function_name);
+    const zend_function *own =
+        zend_hash_find_ptr(scope ? &scope->function_table : EG(function_table), name);
+    zend_string_release(name);
+    return own ? own : function;
+}
+
 const void *samovar_double_key(const zend_function *function) {
+    function = without_closure(function);
     return function->type == ZEND_INTERNAL_FUNCTION
                ? (const void *)(uintptr_t)function->internal_function.handler
                : function->op_array.opcodes;

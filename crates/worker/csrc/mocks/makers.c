@@ -3,6 +3,7 @@
  * object, which until then is an empty one: the engine frees it if an argument throws. */
 #include "mocks/makers.h"
 #include "mocks/calls.h"
+#include "mocks/running.h"
 #include <stddef.h>
 #include <zend_exceptions.h>
 

@@ -4,35 +4,15 @@
 #include "mocks/constants.h"
 #include "mocks/doubles.h"
 #include "mocks/exits.h"
+#include "mocks/lookup.h"
 #include "mocks/makers.h"
+#include "mocks/running.h"
 #include "sapi/run_state.h"
 #include <zend_closures.h>
 #include <zend_exceptions.h>
 #include "functions/arginfo/mock.h"
 
 static zend_class_entry *mock_class;
-
-/* Constructs of the language that look like functions. */
-static const char *const constructs[] = {
-    "array",   "declare",      "die",          "echo",  "empty", "eval",  "exit", "fn",
-    "clone",   "include",      "include_once", "isset", "list",  "match", "new",  "print",
-    "require", "require_once", "return",       "throw", "unset", "yield", "goto", "static",
-};
-/* Functions that read or write variables of their caller, which would be the double. */
-static const char *const of_caller[] = {
-    "compact",       "extract",          "func_get_arg",     "func_get_args",
-    "func_num_args", "get_called_class", "get_defined_vars",
-};
-
-static bool is_in(const char *const *list, size_t count, const zend_string *name) {
-    for (size_t i = 0; i < count; i++) {
-        if (strcasecmp(ZSTR_VAL(name), list[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-#define IS_IN(list, name) is_in(list, sizeof(list) / sizeof(list)[0], name)
 
 /* Throws if this run has no doubles. */
 static bool is_on(void) {
@@ -50,69 +30,8 @@ static zend_string *plain(const zend_string *name) {
     return zend_string_init(ZSTR_VAL(name) + has, ZSTR_LEN(name) - has, 0);
 }
 
-/* ---- finding code -------------------------------------------------------------------------- */
-
-static void *find_lower(const HashTable *table, zend_string *name) {
-    zend_string *lower = zend_string_tolower(name);
-    void *found = zend_hash_find_ptr(table, lower);
-    zend_string_release(lower);
-    return found;
-}
-
 static const zend_internal_function *variadic(void) {
     return zend_hash_str_find_ptr(&mock_class->function_table, ZEND_STRL("original"));
-}
-
-static zend_function *function_named(zend_string *name) {
-    zend_function *f = find_lower(EG(function_table), name);
-    if (!f && zend_string_equals_literal_ci(name, "exit")) {
-        f = samovar_exit_function(variadic());
-    }
-    if (f) {
-        return f;
-    }
-    if (IS_IN(constructs, name)) {
-        zend_throw_error(NULL,
-                         "`%s` is a construct of the language, which cannot be replaced\n"
-                         "hint: move it into a function or method, and replace that",
-                         ZSTR_VAL(name));
-    } else {
-        zend_throw_error(NULL,
-                         "There is no function `%s`\n"
-                         "hint: write the name with its namespace, and load the file that defines "
-                         "it first",
-                         ZSTR_VAL(name));
-    }
-    return NULL;
-}
-
-static zend_class_entry *class_named(zend_string *name) {
-    zend_class_entry *ce = zend_lookup_class(name);
-    if (!ce && !EG(exception)) {
-        zend_throw_error(NULL,
-                         "There is no class `%s`\n"
-                         "hint: check the name, or load the file that defines the class",
-                         ZSTR_VAL(name));
-    }
-    return ce;
-}
-
-static zend_function *method_named(zend_class_entry *ce, zend_string *name) {
-    zend_function *f = find_lower(&ce->function_table, name);
-    if (!f) {
-        zend_throw_error(NULL, "The class `%s` has no method `%s`\nhint: %s", ZSTR_VAL(ce->name),
-                         ZSTR_VAL(name),
-                         ce->__call || ce->__callstatic
-                             ? "it is served by __call() or __callStatic(): replace that"
-                             : "check the name");
-    } else if (f->common.fn_flags & ZEND_ACC_ABSTRACT) {
-        zend_throw_error(NULL,
-                         "The method `%s::%s` is abstract\n"
-                         "hint: replace it in a class that implements it",
-                         ZSTR_VAL(ce->name), ZSTR_VAL(name));
-        return NULL;
-    }
-    return f;
 }
 
 /* ---- adding doubles ------------------------------------------------------------------------ */
@@ -189,8 +108,8 @@ static ZEND_METHOD(Samovar_Mock, function) {
         RETURN_THROWS();
     }
     zend_string *target = plain(name);
-    zend_function *replaced = function_named(target);
-    if (replaced && IS_IN(of_caller, target)) {
+    zend_function *replaced = samovar_mock_function(target, variadic());
+    if (replaced && samovar_mock_depends_on_caller(target)) {
         zend_throw_error(NULL,
                          "`%s` depends on the variables of its caller, and cannot be replaced\n"
                          "hint: replace the function or method that calls it",
@@ -213,13 +132,13 @@ static ZEND_METHOD(Samovar_Mock, method) {
     Z_PARAM_STR(name)
     Z_PARAM_FUNC(info, cache)
     ZEND_PARSE_PARAMETERS_END();
-    zend_class_entry *ce = is_on() ? class_named(class_name) : NULL;
+    zend_class_entry *ce = is_on() ? samovar_mock_class(class_name) : NULL;
     if (ce == mock_class && ce) {
         zend_throw_error(NULL, "Methods of Samovar\\Mock cannot be replaced\n"
                                "hint: replace the code that calls them");
         RETURN_THROWS();
     }
-    zend_function *replaced = ce ? method_named(ce, name) : NULL;
+    zend_function *replaced = ce ? samovar_mock_method(ce, name) : NULL;
     if (replaced) {
         zend_string *target = zend_strpprintf(0, "%s::%s", ZSTR_VAL(ce->name), ZSTR_VAL(name));
         add(SAMOVAR_DOUBLE_METHOD, ce, replaced, target, ZEND_CALL_ARG(execute_data, 3));
@@ -235,7 +154,7 @@ static ZEND_METHOD(Samovar_Mock, new) {
     Z_PARAM_STR(class_name)
     Z_PARAM_FUNC(info, cache)
     ZEND_PARSE_PARAMETERS_END();
-    zend_class_entry *ce = is_on() ? class_named(class_name) : NULL;
+    zend_class_entry *ce = is_on() ? samovar_mock_class(class_name) : NULL;
     if (!ce) {
         RETURN_THROWS();
     }
@@ -303,7 +222,7 @@ typedef struct {
 
 static original method_of(zend_class_entry *ce, zend_object *object, zend_string *name) {
     original found = {
-        .function = ce ? method_named(ce, name) : NULL, .object = object, .called = ce};
+        .function = ce ? samovar_mock_method(ce, name) : NULL, .object = object, .called = ce};
     if (found.function && (found.function->common.fn_flags & ZEND_ACC_STATIC)) {
         found.object = NULL;
     } else if (found.function && !object) {
@@ -320,13 +239,13 @@ static original named_original(zend_string *name) {
     const char *at = zend_memnstr(ZSTR_VAL(name), "::", 2, ZSTR_VAL(name) + ZSTR_LEN(name));
     if (!at) {
         zend_string *target = plain(name);
-        original found = {.function = function_named(target)};
+        original found = {.function = samovar_mock_function(target, variadic())};
         zend_string_release(target);
         return found;
     }
     zend_string *class_name = zend_string_init(ZSTR_VAL(name), at - ZSTR_VAL(name), 0);
     zend_string *method = zend_string_init(at + 2, strlen(at + 2), 0);
-    original found = method_of(class_named(class_name), NULL, method);
+    original found = method_of(samovar_mock_class(class_name), NULL, method);
     zend_string_release(class_name);
     zend_string_release(method);
     return found;
@@ -344,7 +263,7 @@ static original original_of(HashTable *parts) {
     if (Z_TYPE_P(first) == IS_OBJECT) {
         return method_of(Z_OBJCE_P(first), Z_OBJ_P(first), Z_STR_P(second));
     }
-    return method_of(class_named(Z_STR_P(first)), NULL, Z_STR_P(second));
+    return method_of(samovar_mock_class(Z_STR_P(first)), NULL, Z_STR_P(second));
 }
 
 static ZEND_METHOD(Samovar_Mock, callOriginal) {

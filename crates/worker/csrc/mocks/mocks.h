@@ -5,10 +5,12 @@
  * Nothing here writes into the memory of opcache, which is off in such a process.
  *
  * doubles.c: the table of doubles of functions, methods and classes
- * calls.c: the engine's hooks, calls of doubles and of originals, the end of a test
+ * running.c: calls of doubles
+ * calls.c: the engine's hooks, calls of originals, the end of a test
  * makers.c: `new`
  * exits.c: exit() before PHP 8.4
  * constants.c: constants
+ * lookup.c: functions, classes and methods by name
  * mock.c: the class */
 #ifndef SAMOVAR_MOCKS_H
 #define SAMOVAR_MOCKS_H

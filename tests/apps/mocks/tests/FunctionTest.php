@@ -111,6 +111,21 @@ final class FunctionTest extends TestCase
         self::assertSame('<w>', $name('w'));
     }
 
+    public function testClosuresOfFunctionsOfPhp(): void
+    {
+        $length = strlen(...);
+        $format = (new \DateTimeImmutable('2001-01-01'))->format(...);
+        Mock::function('strlen', fn () => -1);
+        Mock::method(\DateTimeImmutable::class, 'format', fn () => 'replaced');
+        self::assertSame([-1, -1, 'replaced'], [$length('a'), \Closure::fromCallable('strlen')('b'), $format('Y')]);
+        Mock::function('strlen', fn (string $text) => Mock::original($text . $text));
+        self::assertSame([2, 4], array_map($length, ['a', 'bb']));
+        Mock::restoreAll();
+        self::assertSame([1, '2001'], [$length('a'), $format('Y')]);
+        Mock::function('strlen', strlen(...));
+        self::assertStringContainsString('doubles run inside each other', self::message(fn () => strlen('a')));
+    }
+
     public function testAliasIsNotReplaced(): void
     {
         Mock::function('implode', fn () => 'replaced');
