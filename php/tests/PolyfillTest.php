@@ -19,6 +19,14 @@ final class PolyfillTest extends TestCase
         Polyfill::serve(static fn () => 'never', 0);
     }
 
+    public function testDoublesExistOnlyInTestsOfTheServer(): void
+    {
+        $this->expectException(\LogicException::class);
+        $this->expectExceptionMessage("function() works only in tests\nhint: run them with `samovar test --mocks`");
+        require_once __DIR__ . '/../polyfill/Mock.php';
+        \Samovar\Mock::function('time', static fn () => 1);
+    }
+
     public function testNegativeRollbackIsRefused(): void
     {
         $this->expectException(\ValueError::class);

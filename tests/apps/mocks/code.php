@@ -228,7 +228,9 @@ class Greeter
 
 class OtherGreeter
 {
-    use Greeting;
+    use Greeting {
+        greet as welcome;
+    }
 }
 
 final class Point

@@ -53,9 +53,11 @@ static samovar_double *first_of(const void *key) {
     return by_key ? zend_hash_index_find_ptr(by_key, index_of(key)) : NULL;
 }
 
-/* Several internal functions may share one handler. */
+/* Several internal functions may share one handler. A class may have a method of a trait under two
+ * names; a double of the trait's method is for both. */
 static bool has_same_name(const samovar_double *d, const zend_function *function) {
-    return function->type != ZEND_INTERNAL_FUNCTION ||
+    const bool is_of_trait = d->ce && (d->ce->ce_flags & ZEND_ACC_TRAIT);
+    return (is_of_trait && function->type != ZEND_INTERNAL_FUNCTION) ||
            zend_string_equals_ci(d->replaced->common.function_name, function->common.function_name);
 }
 

@@ -3,8 +3,9 @@
 #include <zend_closures.h>
 #include <zend_exceptions.h>
 
-/* Maximum number of doubles that run inside each other: each uses about 1 KiB of the C stack. */
-enum { RUNNING_MAX = 1000 };
+/* Maximum number of doubles that run inside each other: each uses up to 1 KiB of the C stack, and
+ * the stack of a task has 512 KiB. */
+enum { RUNNING_MAX = 256 };
 
 /* Running doubles by the address of their frame; NULL before the first one. */
 static HashTable *running;
@@ -76,6 +77,16 @@ static zend_ulong frame_index(const zend_execute_data *frame) {
     return (zend_ulong)(uintptr_t)frame;
 }
 
+/* Number of doubles that the present call is in. Others run in suspended fibers. */
+static uint32_t nested(void) {
+    uint32_t count = 0;
+    for (const zend_execute_data *frame = EG(current_execute_data); frame;
+         frame = frame->prev_execute_data) {
+        count += zend_hash_index_exists(running, frame_index(frame));
+    }
+    return count;
+}
+
 static bool begin(samovar_double *d, const zend_execute_data *frame) {
     if (Z_ISUNDEF(d->callable)) {
         zend_throw_error(NULL,
@@ -88,7 +99,7 @@ static bool begin(samovar_double *d, const zend_execute_data *frame) {
         ALLOC_HASHTABLE(running);
         zend_hash_init(running, 8, NULL, NULL, 0);
     }
-    if (zend_hash_num_elements(running) >= RUNNING_MAX) {
+    if (zend_hash_num_elements(running) >= RUNNING_MAX && nested() >= RUNNING_MAX) {
         zend_throw_error(NULL,
                          "%d doubles run inside each other, the last one is that of `%s`\n"
                          "hint: a double that calls the replaced code calls itself; use "

@@ -390,6 +390,20 @@ final class FunctionTest extends TestCase
         self::assertSame([12, 24], array_map(fn ($fiber) => $fiber->getReturn(), $fibers));
     }
 
+    public function testManyFibersRunDoubles(): void
+    {
+        Mock::function('Code\double_of', fn (int $n) => \Fiber::suspend() ?? $n);
+        $fibers = array_map(fn (int $n) => new \Fiber(fn () => double_of($n)), range(1, 300));
+        array_map(fn ($fiber) => $fiber->start(), $fibers);
+        array_map(fn ($fiber) => $fiber->resume(), $fibers);
+        self::assertSame(range(1, 300), array_map(fn ($fiber) => $fiber->getReturn(), $fibers));
+        Mock::function('Code\double_of', fn (int $n) => $n === 0 ? 0 : 1 + double_of($n - 1));
+        $deep = new \Fiber(fn () => [double_of(250), self::message(fn () => double_of(256))]);
+        $deep->start();
+        self::assertSame(250, $deep->getReturn()[0]);
+        self::assertStringStartsWith('256 doubles run inside each other', $deep->getReturn()[1]);
+    }
+
     public function testWritersOfOutput(): void
     {
         $sent = [];

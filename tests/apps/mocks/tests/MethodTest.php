@@ -140,10 +140,14 @@ final class MethodTest extends TestCase
         Mock::method(Greeter::class, 'greet', fn () => 'replaced');
         self::assertSame('replaced', (new Greeter())->greet());
         self::assertSame('hello from Code\OtherGreeter', (new OtherGreeter())->greet());
+        Mock::method(OtherGreeter::class, 'greet', fn () => 'greeted');
+        self::assertSame('greeted', (new OtherGreeter())->greet());
+        self::assertSame('hello from Code\OtherGreeter', (new OtherGreeter())->welcome());
         Mock::restoreAll();
         Mock::method(Greeting::class, 'greet', fn () => static::class . self::class);
         self::assertSame('Code\GreeterCode\Greeter', (new Greeter())->greet());
         self::assertSame('Code\OtherGreeterCode\OtherGreeter', (new OtherGreeter())->greet());
+        self::assertSame('Code\OtherGreeterCode\OtherGreeter', (new OtherGreeter())->welcome());
     }
 
     public function testMethodOfPhpIsReplaced(): void
