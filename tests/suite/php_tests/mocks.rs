@@ -58,20 +58,28 @@ fn doubles_end_with_the_test_that_added_them() {
         ),
         (
             "tests/ClassTest.php",
-            &class("ClassTest", &[("testOne", &check("double")), ("testTwo", &check("double"))])
-                .replace(
-                    "public function testOne",
-                    &format!(
-                        "public static function setUpBeforeClass(): void {{ {double} }}
-                    protected function setUp(): void
-                    {{ \\Samovar\\Mock::function('time', fn () => Samovar\\Mock::original()); }}
-                    public function testOne"
+            &class(
+                "ClassTest",
+                &[
+                    ("testOne", &check("double")),
+                    (
+                        "testOwn",
+                        r"\Samovar\Mock::function('time', fn () => 6); self::assertSame(6, time());",
                     ),
+                    ("testTwo", &check("double")),
+                ],
+            )
+            .replace(
+                "public function testOne",
+                &format!(
+                    "public static function setUpBeforeClass(): void {{ {double} }}
+                    public function testOne"
                 ),
+            ),
         ),
     ]);
     let run = project.test(&["--mocks", "--by", "class"]);
-    assert!(run.text.contains("Tests: 9, Assertions: 6, Errors: 1, Skipped: 1."), "{}", run.text);
+    assert!(run.text.contains("Tests: 10, Assertions: 8, Errors: 1, Skipped: 1."), "{}", run.text);
 }
 
 #[test]

@@ -5,12 +5,13 @@ use crate::tree::read;
 use std::fmt::Write;
 
 /// Stub files, with the heading of each.
-const STUBS: [(&str, &str); 6] = [
+const STUBS: [(&str, &str); 7] = [
     ("samovar", "Requests and execution models"),
     ("shared", "Memory that workers share"),
     ("tasks", "Tasks, channels and pools"),
     ("pinba", "Timers of the pinba extension"),
     ("apcu", "Functions of the apcu extension"),
+    ("mock", "Test doubles"),
     ("frankenphp", "Functions of FrankenPHP"),
 ];
 
