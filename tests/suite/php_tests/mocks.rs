@@ -64,7 +64,8 @@ fn doubles_end_with_the_test_that_added_them() {
                     ("testOne", &check("double")),
                     (
                         "testOwn",
-                        r"\Samovar\Mock::function('time', fn () => 6); self::assertSame(6, time());",
+                        r"\Samovar\Mock::function('time', fn () => 6);
+                        self::assertSame(6, time());",
                     ),
                     ("testTwo", &check("double")),
                 ],
