@@ -404,6 +404,21 @@ final class FunctionTest extends TestCase
         self::assertStringStartsWith('256 doubles run inside each other', $deep->getReturn()[1]);
     }
 
+    public function testTasksRunDoubles(): void
+    {
+        if (!function_exists('Samovar\parallel')) {
+            self::markTestSkipped('PHP of its own command line has no tasks');
+        }
+        Mock::function('usleep', fn (int $microseconds) => Mock::original(10));
+        Mock::function('gethostname', fn () => 'host');
+        $sleep = function (): string {
+            usleep(3_600_000_000);
+
+            return gethostname();
+        };
+        self::assertSame(['host', 'host'], \Samovar\parallel([$sleep, $sleep]));
+    }
+
     public function testWritersOfOutput(): void
     {
         $sent = [];

@@ -179,6 +179,29 @@ final class MethodTest extends TestCase
         self::assertSame(2, $object->go());
     }
 
+    public function testObjectsOfTheFrameworkHaveDoubles(): void
+    {
+        $mock = $this->createMock(Base::class);
+        $mock->expects(self::exactly(2))->method('value')->willReturn(5);
+        self::assertSame(5, $mock->value());
+        Mock::function('time', fn () => $mock->value());
+        self::assertSame(5, \Code\now());
+        Mock::method(get_class($mock), 'value', fn () => 6);
+        self::assertSame(6, $mock->value());
+    }
+
+    public function testMethodsOfConnectionsAreReplaced(): void
+    {
+        if (!class_exists(\PDO::class)) {
+            self::markTestSkipped('PDO is not installed');
+        }
+        Mock::method(\PDO::class, '__construct', function (string $source): void {
+        });
+        Mock::method(\PDO::class, 'query', fn (string $query) => "result of $query");
+        self::assertSame('result of SELECT 1', (new \PDO('none:'))->query('SELECT 1'));
+        self::assertSame([['none:']], Mock::calls('PDO::__construct'));
+    }
+
     public function testStaticVariablesStay(): void
     {
         $base = new Base();
