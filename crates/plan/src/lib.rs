@@ -20,6 +20,7 @@
 //! | `plan.rs` | the plan for a fleet, and what-if |
 //! | `weights.rs` | weights for load balancers |
 //! | `verify.rs` | measured ceiling, compared with the predicted one |
+//! | `experiment.rs` | effect of one change, from interleaved measurements |
 //! | `text.rs`, `page.rs` | output for a terminal and as HTML |
 
 // Counts and times stay far below 2⁵², so they are exact as floats.
@@ -31,6 +32,7 @@ pub mod calendar;
 mod capacity;
 mod cost;
 pub mod csv;
+pub mod experiment;
 pub mod fleet;
 mod lines;
 mod machine;

@@ -24,6 +24,7 @@ fn modules_use_only_lower_layers() {
         "server",
         "text",
         "verify",
+        "experiment",
         "weights",
         "page",
     ];
