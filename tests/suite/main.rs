@@ -20,6 +20,7 @@ mod documents;
 mod edge;
 mod elastic;
 mod examples;
+mod experiment;
 mod exporters;
 mod fastcgi;
 mod fastcgi_upstream;

@@ -9,8 +9,8 @@ use crate::commands::{
 use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
-    boot, calls, compare, compression, deploy, dev, doctor, document, explain, includes, init,
-    leaks, migrate, plan, preload, profile, replay, spy, test_suite, top,
+    boot, calls, compare, compression, deploy, dev, doctor, document, experiment, explain,
+    includes, init, leaks, migrate, plan, preload, profile, replay, spy, test_suite, top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -26,6 +26,7 @@ const COMMANDS: &[Subcommand] = &[
     compare::SUBCOMMAND,
     leaks::SUBCOMMAND,
     preload::SUBCOMMAND,
+    experiment::SUBCOMMAND,
     test_suite::SUBCOMMAND,
     migrate::SUBCOMMAND,
     spy::SUBCOMMAND,
@@ -64,6 +65,7 @@ Examples:
   samovar routes /uploads/a.php       show the rules that match a path, and the response
   samovar compare --urls / /about     compare the checkpoint with scripts: responses and CPU time
   samovar preload --urls / /about     write a preload file, and measure its gain
+  samovar try opcache.jit=tracing     measure a changed setting, on requests that were recorded
   samovar test                        run the tests in forks of the booted application
   samovar migrate check --to 8.4      find code that a newer PHP rejects or runs in another way
   samovar spy --all                   show the functions that all PHP processes run

@@ -6,7 +6,7 @@
 //! application, and once more from the scripts. Text that differs between the scripts varies by
 //! nature (a time, a token). All other text must be equal.
 
-mod diff;
+pub(crate) mod diff;
 mod page;
 mod report;
 mod servers;

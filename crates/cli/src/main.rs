@@ -12,6 +12,7 @@
 //! - `trial`: servers that `compare` and `leaks` start for themselves
 //! - `doctor`: checks of a server or of an application
 //! - `plan`: capacity planning
+//! - `experiment`: the effect of a changed setting (`samovar try`)
 //! - `init`: settings for a project
 //! - `dev`: the server for a project that is being developed
 //! - `test_suite`: runs of a project's tests
@@ -34,6 +35,7 @@ mod deploy;
 mod dev;
 mod doctor;
 mod document;
+mod experiment;
 mod explain;
 mod includes;
 mod init;

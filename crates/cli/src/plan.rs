@@ -5,7 +5,7 @@ mod calibrate;
 mod options;
 mod sources;
 mod text_file;
-mod verify;
+pub(crate) mod verify;
 
 use crate::arguments::{control, control_arguments, json_argument};
 use crate::subcommand::{Prepared, Run, Subcommand};
@@ -13,10 +13,23 @@ use anyhow::{Context, Result};
 use clap::{ArgMatches, Command};
 use options::PlanOptions;
 use samovar_config::Sources;
+use samovar_plan::RouteTotal;
 use samovar_server::{Predecessor, terminal};
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand { define, prepare, hint };
+
+/// Returns the routes in the history of a running server (`None`: discover it).
+pub(crate) fn routes_of(control: Option<PathBuf>) -> Result<Vec<RouteTotal>> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let model =
+        samovar_plan::Options { now: i64::try_from(now).unwrap_or(0), ..Default::default() };
+    let asked = PlanOptions { control, model, ..PlanOptions::default() };
+    let inputs = sources::inputs(&asked)?;
+    Ok(inputs.into_iter().next().map(|input| input.history.routes).unwrap_or_default())
+}
 
 fn hint(flag: &str) -> Option<&'static str> {
     verify::hint(flag).or_else(|| options::hint(flag))

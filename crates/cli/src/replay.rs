@@ -3,7 +3,7 @@
 //! Queries the control socket. `compare.rs` compares the responses, `costs.rs` formats the call
 //! graph or the profile.
 
-mod compare;
+pub(crate) mod compare;
 mod costs;
 
 use crate::arguments::{control, control_arguments, json_argument};
@@ -108,13 +108,7 @@ fn define() -> Command {
                 .conflicts_with("trace")
                 .help("Start Xdebug's step debugger [default address: 127.0.0.1:9003]"),
         )
-        .arg(
-            Arg::new("mask")
-                .long("mask")
-                .value_name("PATTERN")
-                .action(ArgAction::Append)
-                .help("Ignore this text in both responses; `*` matches characters of one line"),
-        )
+        .arg(mask_argument())
         .arg(
             value("body", "FILE", "Write the body of the new response to a file; - is the output")
                 .value_parser(value_parser!(PathBuf)),
@@ -154,6 +148,27 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
                 .to_owned(),
         ));
     }
+    Ok(Box::new(Replay {
+        control: control(matches, sources)?,
+        question,
+        masks: masks(matches)?,
+        body: matches.get_one("body").cloned(),
+        output: matches.get_one("output").cloned(),
+        json: matches.get_flag("json"),
+    }))
+}
+
+/// Returns the flag `--mask`.
+pub(crate) fn mask_argument() -> Arg {
+    Arg::new("mask")
+        .long("mask")
+        .value_name("PATTERN")
+        .action(ArgAction::Append)
+        .help("Ignore this text in both responses; `*` matches characters of one line")
+}
+
+/// Returns the masks of the flag.
+pub(crate) fn masks(matches: &ArgMatches) -> Result<Vec<Mask>, Early> {
     let masks = matches.get_many::<String>("mask").into_iter().flatten();
     let masks = masks.map(|text| {
         Mask::new(text).ok_or_else(|| {
@@ -164,14 +179,7 @@ fn prepare(matches: &ArgMatches, sources: Sources) -> Prepared {
             ))
         })
     });
-    Ok(Box::new(Replay {
-        control: control(matches, sources)?,
-        question,
-        masks: masks.collect::<Result<_, _>>()?,
-        body: matches.get_one("body").cloned(),
-        output: matches.get_one("output").cloned(),
-        json: matches.get_flag("json"),
-    }))
+    masks.collect()
 }
 
 impl Run for Replay {

@@ -24,6 +24,7 @@ fn modules_use_only_lower_layers() {
         "top",
         "doctor",
         "plan",
+        "experiment",
         "deploy",
         "init",
         "dev",

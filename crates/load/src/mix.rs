@@ -52,7 +52,7 @@ impl Mix {
         }
         let mut mix = Mix { targets: Vec::new(), sums: Vec::new(), random: Rng::with_seed(seed) };
         for target in targets.iter().filter(|target| target.weight > 0.0) {
-            let request = target.request(authority)?;
+            let request = target.request(authority, false)?;
             mix.sums.push(mix.sums.last().unwrap_or(&0.0) + target.weight);
             mix.targets.push(Rc::new(Sendable { request, expected: target.expected }));
         }
@@ -73,7 +73,7 @@ impl Mix {
 }
 
 impl Target {
-    fn request(&self, authority: &str) -> Result<Request, String> {
+    fn request(&self, authority: &str, close: bool) -> Result<Request, String> {
         let body = (!self.body.is_empty()).then(|| self.body.as_slice().into());
         Request::new(&Parts {
             method: &self.method,
@@ -81,7 +81,7 @@ impl Target {
             authority,
             headers: &self.headers,
             body,
-            close: false,
+            close,
         })
     }
 
@@ -91,7 +91,21 @@ impl Target {
     ///
     /// A part is not valid in HTTP/1.1, or reserved for the client.
     pub fn check(&self) -> Result<(), String> {
-        self.request("localhost").map(drop)
+        self.request("localhost", false).map(drop)
+    }
+
+    /// Returns the request for a server with this name, after whose response the connection is
+    /// closed. `{n}` becomes 0.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Target::check`].
+    pub fn bytes(&self, authority: &str) -> Result<Vec<u8>, String> {
+        let request = self.request(authority, true)?;
+        let mut bytes = Vec::new();
+        let rest = request.copy_out(0, &mut bytes).to_vec();
+        bytes.extend_from_slice(&rest);
+        Ok(bytes)
     }
 }
 
@@ -127,5 +141,16 @@ mod tests {
         assert!(Mix::new(&sum, "h", 1).is_err_and(|error| error.contains("sum of the weights")));
         assert!(target("/a b", 1.0).check().is_err());
         assert!(target("/a", 1.0).check().is_ok());
+    }
+
+    #[test]
+    fn bytes_are_a_whole_request() {
+        let body = vec![b'x'; 40_000];
+        let bytes = Target { method: "POST".into(), body, ..target("/a", 1.0) }.bytes("h").unwrap();
+        let head =
+            "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 40000\r\nConnection: close\r\n\r\n";
+        assert!(bytes.starts_with(head.as_bytes()));
+        assert_eq!(bytes.len(), head.len() + 40_000);
+        assert!(target("a", 1.0).bytes("h").is_err());
     }
 }

@@ -1,8 +1,8 @@
 //! Companion server: started by another command for its own use. It answers requests, does nothing
 //! else, and ends with that command.
 
-use clap::{Arg, value_parser};
-use samovar_config::{LogFormat, LogTarget, Settings};
+use clap::{Arg, ArgAction, value_parser};
+use samovar_config::{AccessLogFormat, LogFormat, LogTarget, Settings};
 use samovar_supervisor::identity::effective_uid;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -17,17 +17,25 @@ pub const HEAP_WALK_FLAG: &str = "census-into";
 /// Flag of `serve`: one out of this number of scripts reports the files that it includes.
 pub const LOADS_EVERY_FLAG: &str = "loads-every";
 
+/// Flag of `serve`: the companion writes a line of JSON for each request to standard output.
+pub const REQUESTS_FLAG: &str = "requests-to-output";
+
 /// In a server that is no companion, one out of this number of scripts reports its files. The
 /// report of 300 files costs about 0.3 ms, so the mean is about a microsecond per request. A prime
 /// number, so that visitors who repeat a sequence of requests are sampled evenly.
 const LOADS_EVERY: u64 = 251;
 
 /// Hidden flags of `serve` for the commands that start a companion.
-pub fn arguments() -> [Arg; 3] {
+pub fn arguments() -> [Arg; 4] {
     [
         Arg::new(LOADS_EVERY_FLAG)
             .long(LOADS_EVERY_FLAG)
             .value_parser(value_parser!(u64))
+            .requires(FLAG)
+            .hide(true),
+        Arg::new(REQUESTS_FLAG)
+            .long(REQUESTS_FLAG)
+            .action(ArgAction::SetTrue)
             .requires(FLAG)
             .hide(true),
         Arg::new(FLAG).long(FLAG).value_parser(value_parser!(i32)).hide(true),
@@ -40,6 +48,7 @@ pub fn arguments() -> [Arg; 3] {
 }
 
 static IS_COMPANION: AtomicBool = AtomicBool::new(false);
+static WRITES_REQUESTS: AtomicBool = AtomicBool::new(false);
 static HEAP_WALK: OnceLock<PathBuf> = OnceLock::new();
 static LOADS: AtomicU64 = AtomicU64::new(LOADS_EVERY);
 
@@ -71,6 +80,18 @@ pub fn become_one(settings: &mut Settings, of: i32, heap_walk: Option<&PathBuf>)
     if parent != of {
         std::process::exit(1);
     }
+}
+
+/// Makes a companion write its requests, with the routes as the application names them.
+pub fn write_requests(settings: &mut Settings) {
+    (settings.access_log, settings.access_log_format) = (LogTarget::Stdout, AccessLogFormat::Json);
+    settings.insight.enabled = true;
+    WRITES_REQUESTS.store(true, Ordering::Relaxed);
+}
+
+/// Returns whether this companion writes its requests.
+pub(crate) fn writes_requests() -> bool {
+    WRITES_REQUESTS.load(Ordering::Relaxed)
 }
 
 /// Removes everything that a server with these settings shares with another server, or with other

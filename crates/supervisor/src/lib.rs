@@ -62,7 +62,9 @@ pub use os::monotonic_us;
 pub use program::Program;
 pub use recycle::{RecycleLimits, own_memory};
 pub use run::{Boot, Hooks, Running, run};
-pub use samovar_channel::{Engine, Finding, GraphEnd, Image, Linking, Opcache, PhpSetup};
+pub use samovar_channel::{
+    DIRECTIVES, Engine, Finding, GraphEnd, Image, Linking, Opcache, PhpSetup,
+};
 pub use sampler::{
     Look, Observer, Sampler, SamplerReport, Sampling, Scene, SlowScene, sampled_descriptors,
 };

@@ -59,6 +59,7 @@ const EXPLAINING: &[&str] = &[
     "guide/testing",
     "guide/tls-and-http2",
     "guide/troubleshooting",
+    "guide/try",
     "guide/workers",
     "start/docker",
     "start/from-frankenphp",

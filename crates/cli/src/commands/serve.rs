@@ -61,6 +61,9 @@ pub(crate) fn parse(matches: &ArgMatches, sources: Sources) -> Result<Serve, Ear
         let heap_walk = matches.get_one(companion::HEAP_WALK_FLAG);
         companion::set_loads_every(matches.get_one(companion::LOADS_EVERY_FLAG).copied());
         companion::become_one(&mut settings, *of, heap_walk);
+        if matches.get_flag(companion::REQUESTS_FLAG) {
+            companion::write_requests(&mut settings);
+        }
     }
     Ok(Serve { settings, sources })
 }

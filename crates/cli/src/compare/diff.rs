@@ -38,17 +38,17 @@ const EXCERPT_BYTES: usize = 100;
 
 /// An unexpected difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(crate) struct Difference {
     /// Whether the booted application's text is frozen: it is the same in all responses, while each
     /// script's text differs.
-    pub(super) stands_still: bool,
-    pub(super) script: String,
-    pub(super) booted: String,
+    pub(crate) stands_still: bool,
+    pub(crate) script: String,
+    pub(crate) booted: String,
 }
 
 /// Texts of one part of a page's responses: the heads, or the bodies.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     /// First text of a script.
     base: Option<Vec<u8>>,
     scripts: Vec<Vec<Change>>,
@@ -64,7 +64,7 @@ struct Change {
 }
 
 impl Texts {
-    pub(super) fn add_script(&mut self, text: Vec<u8>) {
+    pub(crate) fn add_script(&mut self, text: Vec<u8>) {
         if self.base.is_none() {
             self.base = Some(text);
             self.scripts.push(Vec::new());
@@ -75,14 +75,14 @@ impl Texts {
     }
 
     /// Ignored before the first response of a script.
-    pub(super) fn add_booted(&mut self, text: &[u8]) {
+    pub(crate) fn add_booted(&mut self, text: &[u8]) {
         if self.base.is_some() {
             let changes = self.changes(text);
             self.booted.push(changes);
         }
     }
 
-    pub(super) fn differences(&self) -> Vec<Difference> {
+    pub(crate) fn differences(&self) -> Vec<Difference> {
         let Some(base) = &self.base else { return Vec::new() };
         let words = words(base);
         let wide = fields(&self.scripts, GAP_MAX);

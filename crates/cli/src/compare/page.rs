@@ -13,8 +13,6 @@ use anyhow::Result;
 const TRIMMED: usize = 10;
 /// Minimum number of costs for an interval.
 const COSTS_MIN: f64 = 3.0;
-/// Replacement for the port of either server, which an application may print.
-const PORT: &[u8] = b"{port}";
 
 /// Results of one URL.
 pub(super) struct Page {
@@ -91,9 +89,7 @@ impl Side {
         match asked {
             Ok(mut response) => {
                 self.status = Some(response.status);
-                let port = server.address().port().to_string();
-                response.head = without(&response.head, port.as_bytes());
-                response.body = without(&response.body, port.as_bytes());
+                response.hide_port(server.address().port());
                 Some(response)
             }
             Err(error) => {
@@ -130,42 +126,9 @@ impl Side {
     }
 }
 
-/// Replaces the port number, where it is a number of its own, by the same text for both servers.
-fn without(text: &[u8], port: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while at < text.len() {
-        let is_start = at == 0 || !text[at - 1].is_ascii_alphanumeric();
-        let behind = text.get(at + port.len());
-        if is_start
-            && text[at..].starts_with(port)
-            && !behind.is_some_and(u8::is_ascii_alphanumeric)
-        {
-            out.extend_from_slice(PORT);
-            at += port.len();
-        } else {
-            out.push(text[at]);
-            at += 1;
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn port_is_replaced_only_as_whole_number() {
-        let check = |text: &str, expected: &str| {
-            let found = without(text.as_bytes(), b"8080");
-            assert_eq!(String::from_utf8_lossy(&found), expected);
-        };
-        check("http://h:8080/", "http://h:{port}/");
-        check("8080", "{port}");
-        check("18080 80801 x8080 8080x", "18080 80801 x8080 8080x");
-        check("", "");
-    }
 
     #[test]
     fn cost_is_trimmed_mean() {

@@ -7,12 +7,12 @@
 //! of a step are in crates/plan, the client in crates/load.
 
 mod destination;
-mod mix;
+pub(crate) mod mix;
 mod options;
-mod recorded;
+pub(crate) mod recorded;
 mod servers;
 mod steps;
-mod targets;
+pub(crate) mod targets;
 
 use self::options::{Share, Source, VerifyOptions};
 use super::options::PlanOptions;
@@ -21,6 +21,7 @@ use crate::control_client::{self, printable, understand};
 use crate::subcommand::Run;
 use anyhow::{Context, Result, anyhow, bail};
 use destination::Known;
+pub(crate) use options::allow_argument;
 pub(super) use options::{command, hint, parse};
 use samovar_load::Mix;
 use samovar_plan::Input;

@@ -11,6 +11,7 @@ use crate::trial::progress::Progress;
 use crate::trial::server::{self, Server};
 use crate::trial::targets::Target;
 use crate::trial::visitor::Visitor;
+use crate::trial::{memory, model};
 use anyhow::{Context, Result, anyhow, bail};
 use samovar_config::Settings;
 use samovar_server::companion;
@@ -133,7 +134,7 @@ impl<'a> Trial<'a> {
         let before = Server::start("preload-before", self.flags, 1, &[php(PRELOAD, "")])?;
         for server in [&before, after] {
             requests(server, targets, WARM_UP)?;
-            wait_for_boot(server)?;
+            model::settle(server)?;
             requests(server, targets, WARM_UP)?;
         }
         same_statuses(&before, after, targets)?;
@@ -203,25 +204,6 @@ fn same_statuses(before: &Server, after: &Server, targets: &[Target]) -> Result<
     Ok(())
 }
 
-/// Waits until an application whose checkpoint is found by a request is booted, and no worker of
-/// another model is left. An application without a checkpoint has no image.
-fn wait_for_boot(server: &Server) -> Result<()> {
-    let begun = Instant::now();
-    loop {
-        let status = server.status()?;
-        let is_settled = match &status.image {
-            Some(image) if image.mode != "script" => {
-                status.workers.iter().all(|worker| worker.model != "script")
-            }
-            _ => true,
-        };
-        if is_settled || begun.elapsed() > FIGURES_LIMIT {
-            return Ok(());
-        }
-        sleep(LOOK_EVERY);
-    }
-}
-
 fn php(key: &str, value: &str) -> OsString {
     format!("--php={key}={value}").into()
 }
@@ -260,14 +242,6 @@ fn memory(server: &Server) -> Result<Memory> {
     let worker = *server::workers(server)?.first().ok_or_else(|| anyhow!("no worker runs"))?;
     Ok(Memory {
         opcache_bytes: status.opcache.map_or(0, |opcache| opcache.used_bytes),
-        worker_bytes: private_bytes(worker),
+        worker_bytes: memory::private_bytes(worker),
     })
-}
-
-/// Memory of a process that no other process shares; 0: unknown.
-fn private_bytes(pid: i32) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
-    let lines = text.lines().filter(|line| line.starts_with("Private_"));
-    let kib = lines.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
-    kib.sum::<u64>() * 1024
 }

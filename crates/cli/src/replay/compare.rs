@@ -16,11 +16,11 @@ const LINE_BYTES_MAX: usize = 200;
 
 /// A text to ignore: literal parts, with any characters of the same line between them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mask(Vec<Vec<u8>>);
+pub(crate) struct Mask(Vec<Vec<u8>>);
 
 impl Mask {
     /// Parses a pattern; `None` if it matches everything, or nothing because it has a line end.
-    pub(super) fn new(text: &str) -> Option<Mask> {
+    pub(crate) fn new(text: &str) -> Option<Mask> {
         if text.contains('\n') {
             return None;
         }
@@ -197,6 +197,11 @@ impl Compared {
             }
         }
     }
+}
+
+/// Returns a text of several lines with its masked parts replaced.
+pub(crate) fn masked(text: &[u8], masks: &[Mask]) -> Vec<u8> {
+    if masks.is_empty() { text.to_vec() } else { lines(text, masks).join(&b'\n') }
 }
 
 fn lines(text: &[u8], masks: &[Mask]) -> Vec<Vec<u8>> {

@@ -63,3 +63,22 @@ fn refusal(image: &ImageStatus) -> String {
         found.map(|f| format!("\n  {}: {} {}: {}", f.kind, f.what, f.place, f.advice)).collect();
     format!("the checkpoint is not possible, so each request runs as a script{}", findings.concat())
 }
+
+/// Waits until an application whose checkpoint is found by a request is booted, and no worker of
+/// another model is left. An application without a checkpoint has no image.
+pub(crate) fn settle(server: &Server) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        let status = server.status()?;
+        let is_settled = match &status.image {
+            Some(image) if image.mode != "script" => {
+                status.workers.iter().all(|worker| worker.model != "script")
+            }
+            _ => true,
+        };
+        if is_settled || begun.elapsed() > BOOT_LIMIT {
+            return Ok(());
+        }
+        sleep(LOOK_EVERY);
+    }
+}

@@ -13,6 +13,9 @@ const IGNORED: [&str; 7] = [
     "x-request-id",
 ];
 
+/// Replacement for the port of a server.
+const PORT: &[u8] = b"{port}";
+
 /// One complete response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TrialResponse {
@@ -27,8 +30,9 @@ pub(crate) struct TrialResponse {
 }
 
 impl TrialResponse {
-    /// Parses all bytes received on a connection that the server has closed.
-    pub(crate) fn parse(bytes: &[u8]) -> Result<TrialResponse> {
+    /// Parses all bytes received on a connection that the server has closed. The response to a
+    /// HEAD request has no body.
+    pub(crate) fn parse(bytes: &[u8], has_body: bool) -> Result<TrialResponse> {
         let end = bytes.windows(4).position(|part| part == b"\r\n\r\n");
         let end = end.context("the response head is incomplete")?;
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
@@ -42,8 +46,9 @@ impl TrialResponse {
             .collect();
         let value = |name: &str| headers.iter().find(|(n, _)| n == name).map(|(_, value)| *value);
         let rest = &bytes[end + 4..];
-        let body = if value("transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked"))
-        {
+        let body = if !has_body {
+            Vec::new()
+        } else if value("transfer-encoding").is_some_and(|v| v.eq_ignore_ascii_case("chunked")) {
             unchunk(rest)?
         } else {
             match value("content-length").and_then(|n| n.parse::<usize>().ok()) {
@@ -62,6 +67,13 @@ impl TrialResponse {
         let id = value("x-request-id").map(str::to_owned);
         Ok(TrialResponse { status, head: compared(status, &headers), body, cookies, id })
     }
+
+    /// Replaces the server's port, which an application may print.
+    pub(crate) fn hide_port(&mut self, port: u16) {
+        let port = port.to_string();
+        self.head = without(&self.head, port.as_bytes());
+        self.body = without(&self.body, port.as_bytes());
+    }
 }
 
 fn compared(status: u16, headers: &[(String, &str)]) -> Vec<u8> {
@@ -70,6 +82,27 @@ fn compared(status: u16, headers: &[(String, &str)]) -> Vec<u8> {
     kept.sort_by(|a, b| a.0.cmp(&b.0));
     let lines = kept.iter().map(|(name, value)| format!("{name}: {value}\n"));
     format!("status: {status}\n{}", lines.collect::<String>()).into_bytes()
+}
+
+/// Replaces the port number, where it is a number of its own, by the same text for both servers.
+fn without(text: &[u8], port: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let is_start = at == 0 || !text[at - 1].is_ascii_alphanumeric();
+        let behind = text.get(at + port.len());
+        if is_start
+            && text[at..].starts_with(port)
+            && !behind.is_some_and(u8::is_ascii_alphanumeric)
+        {
+            out.extend_from_slice(PORT);
+            at += port.len();
+        } else {
+            out.push(text[at]);
+            at += 1;
+        }
+    }
+    out
 }
 
 fn unchunk(mut bytes: &[u8]) -> Result<Vec<u8>> {
@@ -95,9 +128,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn port_is_replaced_only_as_whole_number() {
+        let check = |text: &str, expected: &str| {
+            let found = without(text.as_bytes(), b"8080");
+            assert_eq!(String::from_utf8_lossy(&found), expected);
+        };
+        check("http://h:8080/", "http://h:{port}/");
+        check("8080", "{port}");
+        check("18080 80801 x8080 8080x", "18080 80801 x8080 8080x");
+        check("", "");
+    }
+
+    #[test]
     fn response_of_each_form_is_parsed() {
         let check = |bytes: &str, status, head: &str, body: &str| {
-            let response = TrialResponse::parse(bytes.as_bytes()).expect(bytes);
+            let response = TrialResponse::parse(bytes.as_bytes(), true).expect(bytes);
             let head = format!("status: {status}\n{head}");
             assert_eq!(
                 (response.status, response.body.as_slice()),
@@ -135,7 +180,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nab",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nab",
         ] {
-            assert!(TrialResponse::parse(bytes.as_bytes()).is_err(), "{bytes:?}");
+            assert!(TrialResponse::parse(bytes.as_bytes(), true).is_err(), "{bytes:?}");
         }
     }
 }

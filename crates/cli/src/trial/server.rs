@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
@@ -79,6 +79,29 @@ impl Server {
         workers: usize,
         more: &[OsString],
     ) -> Result<Server> {
+        Server::start_with(name, flags, workers, more, Stdio::null()).map(|(server, _)| server)
+    }
+
+    /// Starts a server that writes a line of JSON for each request to the returned pipe.
+    pub(crate) fn start_measured(
+        name: &str,
+        flags: &[OsString],
+        workers: usize,
+        more: &[OsString],
+    ) -> Result<(Server, ChildStdout)> {
+        let flag = format!("--{}", companion::REQUESTS_FLAG).into();
+        let more = [more, &[flag]].concat();
+        let (server, output) = Server::start_with(name, flags, workers, &more, Stdio::piped())?;
+        Ok((server, output.context("a pipe was requested")?))
+    }
+
+    fn start_with(
+        name: &str,
+        flags: &[OsString],
+        workers: usize,
+        more: &[OsString],
+        output: Stdio,
+    ) -> Result<(Server, Option<ChildStdout>)> {
         let own = std::env::current_exe().context("cannot find the path of this program")?;
         let parent = std::process::id();
         let control = std::env::temp_dir().join(format!("samovar-{parent}-{name}.sock"));
@@ -92,9 +115,9 @@ impl Server {
         for name in SERVICE_VARIABLES {
             command.env_remove(name);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(output).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start a server")?;
-        let log = Log::default();
+        let (log, requests) = (Log::default(), child.stdout.take());
         let said = child.stderr.take().map(|stderr| log.follow(stderr));
         let pid = child.id();
         let mut server = Server {
@@ -106,7 +129,7 @@ impl Server {
         };
         let said = said.context("a pipe was asked for")??;
         server.address = server.ready(&said)?;
-        Ok(server)
+        Ok((server, requests))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

@@ -1,18 +1,20 @@
-//! A client that sends GET requests one after another, with the cookies that were set.
+//! A client that sends requests one after another, with the cookies that were set.
 
 use super::response::TrialResponse;
 use super::targets::Target;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const RESPONSE_BYTES_MAX: u64 = 64 << 20;
 const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const COOKIES_MAX: usize = 300;
+/// Host of requests that name none.
+const HOST: &str = "localhost";
 
 /// A new visitor has no cookies.
 #[derive(Debug, Default)]
@@ -23,22 +25,52 @@ pub(crate) struct Visitor {
 
 impl Visitor {
     pub(crate) fn get(&mut self, server: SocketAddr, target: &Target) -> Result<TrialResponse> {
+        self.exchange(server, self.request(target).as_bytes(), true).map(|(response, _)| response)
+    }
+
+    /// Sends a request of any method, and returns its time until the response was complete. A
+    /// `Cookie` of the request replaces those of the visitor.
+    pub(crate) fn send(
+        &mut self,
+        server: SocketAddr,
+        target: &samovar_load::Target,
+    ) -> Result<(TrialResponse, Duration)> {
+        let has_own = target.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"));
+        let bytes = if has_own || self.cookies.is_empty() {
+            target.bytes(HOST)
+        } else {
+            let mut target = target.clone();
+            target.headers.push(("Cookie".to_owned(), self.cookie()));
+            target.bytes(HOST)
+        };
+        let bytes = bytes.map_err(|error| anyhow!("{error}"))?;
+        self.exchange(server, &bytes, target.method != "HEAD")
+    }
+
+    fn exchange(
+        &mut self,
+        server: SocketAddr,
+        request: &[u8],
+        has_body: bool,
+    ) -> Result<(TrialResponse, Duration)> {
         let mut stream =
             TcpStream::connect_timeout(&server, CONNECT_TIMEOUT).context("cannot connect")?;
         stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
-        stream.write_all(self.request(target).as_bytes()).context("cannot send the request")?;
+        let begun = Instant::now();
+        stream.write_all(request).context("cannot send the request")?;
         let mut bytes = Vec::new();
         let read = stream.take(RESPONSE_BYTES_MAX + 1).read_to_end(&mut bytes);
         read.with_context(|| format!("no response within {} s", RESPONSE_TIMEOUT.as_secs()))?;
+        let time = begun.elapsed();
         if bytes.len() as u64 > RESPONSE_BYTES_MAX {
             bail!("the response is longer than {} MiB", RESPONSE_BYTES_MAX >> 20);
         }
-        let response = TrialResponse::parse(&bytes)?;
+        let response = TrialResponse::parse(&bytes, has_body)?;
         for cookie in &response.cookies {
             self.keep(cookie);
         }
-        Ok(response)
+        Ok((response, time))
     }
 
     fn request(&self, target: &Target) -> String {
@@ -50,10 +82,14 @@ impl Visitor {
             env!("CARGO_PKG_VERSION")
         );
         if !self.cookies.is_empty() {
-            let cookies: Vec<_> = self.cookies.iter().map(|(n, v)| format!("{n}={v}")).collect();
-            let _ = write!(request, "Cookie: {}\r\n", cookies.join("; "));
+            let _ = write!(request, "Cookie: {}\r\n", self.cookie());
         }
         request + "\r\n"
+    }
+
+    fn cookie(&self) -> String {
+        let cookies: Vec<_> = self.cookies.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        cookies.join("; ")
     }
 
     /// Stores a cookie as in RFC 6265, but ignores domains, paths and dates. `Max-Age=0` removes a

@@ -49,7 +49,7 @@ fn tolerance(typed: &str) -> usize {
 }
 
 /// Returns the key nearest to a mistyped one. A correct name in the wrong table counts as near.
-pub(crate) fn nearest_key(typed: &str) -> Option<&'static str> {
+pub fn nearest_key(typed: &str) -> Option<&'static str> {
     let last = typed.rsplit('.').next().unwrap_or(typed);
     let misplaced = SETTINGS.iter().find(|setting| {
         let names = [Some(setting.last()), Some(setting.flag), setting.former_flag];

@@ -196,10 +196,10 @@ impl Experiment {
 
 fn alone(values: &[Pair]) -> Figure {
     let ratios: Vec<f64> = values.iter().filter_map(Pair::log_ratio).collect();
-    Figure { value: mean(values.iter()), difference: Difference::of(&ratios, ALPHA_ALONE) }
+    Figure { value: mean(&values.iter()), difference: Difference::of(&ratios, ALPHA_ALONE) }
 }
 
-fn mean<'a>(values: impl Iterator<Item = &'a Pair> + Clone) -> Pair {
+fn mean<'a>(values: &(impl Iterator<Item = &'a Pair> + Clone)) -> Pair {
     let of = |side| {
         let known = values.clone().map(|value| value.of(side)).filter(|value| *value > 0.0);
         let (sum, count) = known.fold((0.0, 0.0), |(sum, count), one| (sum + one, count + 1.0));
@@ -221,7 +221,7 @@ fn subject(name: &str, series: &Series, alpha: f64) -> Subject {
         route: name.to_owned(),
         requests: series.requests,
         cpu_us: Figure {
-            value: mean(series.rounds.iter().map(|round| &round.cpu_us)),
+            value: mean(&series.rounds.iter().map(|round| &round.cpu_us)),
             difference: Difference::of(&ratios(|round| round.cpu), alpha),
         },
         p50_us: Figure {

@@ -16,6 +16,7 @@ use super::exporters::{self, SlowLogFile, Ways};
 use super::listen;
 use crate::admin_token::AdminAccess;
 use crate::canary::{Canaries, CanarySink};
+use crate::companion;
 use crate::control::capacity::process_cpu_ns;
 use crate::control::report::{Booted, StatusSources, status};
 use crate::development::Developer;
@@ -99,8 +100,8 @@ pub(super) fn measure(
 ) -> Result<Measured> {
     let of = &settings.insight;
     let is_looked_at = !settings.admin.is_empty() || of.store.is_some();
-    let is_measured =
-        of.enabled && (is_looked_at || exporters::are_any(settings) || developer.is_some());
+    let is_read = is_looked_at || developer.is_some() || companion::writes_requests();
+    let is_measured = of.enabled && (is_read || exporters::are_any(settings));
     let sampling = Sampling::open(settings, is_measured, handover_gate.clone())?.map(Arc::new);
     if !is_measured {
         return Ok(Measured { sampling, ..Measured::default() });

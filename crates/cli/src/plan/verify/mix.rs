@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 const COVERED: f64 = 0.95;
 
 /// Returns one GET request for each route of the history that is a literal path.
-pub(super) fn of_history(routes: &[RouteTotal]) -> Requests {
+pub(crate) fn of_history(routes: &[RouteTotal]) -> Requests {
     let mut requests = Requests::default();
     let mut left_out = 0.0;
     for route in routes.iter().filter(|route| route.requests > 0.0) {
@@ -37,7 +37,7 @@ pub(super) fn of_history(routes: &[RouteTotal]) -> Requests {
 
 /// Gives the requests of each route the route's share in the history. Requests of other routes are
 /// left out.
-pub(super) fn weigh(requests: &mut Requests, routes: &[RouteTotal]) {
+pub(crate) fn weigh(requests: &mut Requests, routes: &[RouteTotal]) {
     let find = |one: &Weighted| {
         let path = one.target.path.split('?').next().unwrap_or_default();
         let folded = fold(path);

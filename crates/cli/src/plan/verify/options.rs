@@ -158,15 +158,7 @@ pub(crate) fn command() -> Command {
             value("mix", "SHARES", "Shares of the routes: of the source, or of the history")
                 .value_parser(["source", "history"]),
         )
-        .arg(
-            Arg::new("allow")
-                .long("allow")
-                .value_name("METHODS")
-                .action(ArgAction::Append)
-                .value_delimiter(',')
-                .value_parser(method)
-                .help("Also send requests of these methods, which may change data"),
-        )
+        .arg(allow_argument())
         .arg(
             value("goal", "pN=TIME", "Latency of this share of the requests [default: p99=250ms]")
                 .value_parser(goal),
@@ -201,6 +193,17 @@ pub(crate) fn command() -> Command {
             value("others", "N", "Cores that other processes use [default: as now]")
                 .value_parser(zero_or_more),
         )
+}
+
+/// Returns the flag `--allow`.
+pub(crate) fn allow_argument() -> Arg {
+    Arg::new("allow")
+        .long("allow")
+        .value_name("METHODS")
+        .action(ArgAction::Append)
+        .value_delimiter(',')
+        .value_parser(method)
+        .help("Also send requests of these methods, which may change data")
 }
 
 /// Converts the flags to options.

@@ -12,7 +12,7 @@ use samovar_wire::{
 use std::path::Path;
 
 /// Returns the recorded requests of the server. Each counts once: the recording is a sample.
-pub(super) fn collect(control: &Path) -> Result<Requests> {
+pub(crate) fn collect(control: &Path) -> Result<Requests> {
     let mut requests = Requests::default();
     let list = ask(control, RecordAction::List, None)?;
     let mut redacted = 0_u64;

@@ -32,25 +32,25 @@ const LINES_MAX: usize = 10_000;
 
 /// A request of the mix.
 #[derive(Clone, Debug)]
-pub(super) struct Weighted {
-    pub(super) target: Target,
+pub(crate) struct Weighted {
+    pub(crate) target: Target,
     /// Name of its route, as the application gives it; `None`: from its path.
-    pub(super) route: Option<String>,
+    pub(crate) route: Option<String>,
 }
 
 /// The requests to send.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
-    pub(super) all: Vec<Weighted>,
+pub(crate) struct Requests {
+    pub(crate) all: Vec<Weighted>,
     /// Number of requests by source, in words.
-    pub(super) words: String,
-    pub(super) notes: Vec<String>,
+    pub(crate) words: String,
+    pub(crate) notes: Vec<String>,
     left_out: BTreeMap<String, u64>,
 }
 
 impl Requests {
     /// Adds a request that can be sent; counts it otherwise.
-    pub(super) fn add(&mut self, mut one: Weighted) {
+    pub(crate) fn add(&mut self, mut one: Weighted) {
         let target = &mut one.target;
         target
             .headers
@@ -62,12 +62,12 @@ impl Requests {
     }
 
     /// Counts requests that are not sent.
-    pub(super) fn leave_out(&mut self, reason: &str, count: u64) {
+    pub(crate) fn leave_out(&mut self, reason: &str, count: u64) {
         *self.left_out.entry(reason.to_owned()).or_default() += count;
     }
 
     /// Removes requests of methods that may change data, unless they are allowed.
-    pub(super) fn leave_out_unsafe(&mut self, allowed: &[String]) {
+    pub(crate) fn leave_out_unsafe(&mut self, allowed: &[String]) {
         let is_allowed = |method: &str| {
             SAFE.contains(&method) || allowed.iter().any(|allowed| allowed == method)
         };
@@ -81,11 +81,11 @@ impl Requests {
     }
 
     /// Requests that were left out: number and reason.
-    pub(super) fn left_out(&self) -> Vec<(u64, String)> {
+    pub(crate) fn left_out(&self) -> Vec<(u64, String)> {
         self.left_out.iter().map(|(reason, count)| (*count, reason.clone())).collect()
     }
 
-    pub(super) fn must_have_targets(&self) -> Result<()> {
+    pub(crate) fn must_have_targets(&self) -> Result<()> {
         if self.all.iter().any(|one| one.target.weight > 0.0) {
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Requests {
     }
 
     /// The requests for the client.
-    pub(super) fn targets(&self) -> Vec<Target> {
+    pub(crate) fn targets(&self) -> Vec<Target> {
         self.all.iter().map(|one| one.target.clone()).collect()
     }
 }
@@ -122,7 +122,7 @@ fn may_change_data(method: &str) -> String {
 }
 
 /// Returns a path in which the client replaces nothing.
-pub(super) fn literal(path: &str) -> String {
+pub(crate) fn literal(path: &str) -> String {
     path.replace(NUMBER.0, NUMBER.1)
 }
 
@@ -151,7 +151,7 @@ fn one() -> f64 {
 }
 
 /// Reads a file with one request in each line.
-pub(super) fn read(path: &Path) -> Result<Requests> {
+pub(crate) fn read(path: &Path) -> Result<Requests> {
     let name = path.display();
     let mut requests = parse(&text_of(path)?).with_context(|| format!("`{name}`"))?;
     requests.words = format!("{} of {name}", requests.all.len());
