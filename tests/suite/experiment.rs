@@ -12,7 +12,7 @@ const NOT_WORSE: i32 = 0;
 const WORSE: i32 = 1;
 const NO_RESULT: i32 = 2;
 /// A short experiment: three rounds at least.
-const SHORT: [&str; 2] = ["--time", "4s"];
+const SHORT: [&str; 2] = ["--time", "6s"];
 
 /// A page that takes long only on one route and with one value of a directive. It notes its
 /// requests.

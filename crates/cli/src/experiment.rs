@@ -54,7 +54,7 @@ const ROUNDS_MAX: usize = 1_000;
 /// Minimum number of rounds for a result.
 const ROUNDS_MIN: usize = 3;
 /// Multiple of the time limit after which the experiment ends without a result.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 10;
 /// Length of the measurement of a round.
 const MEASURE_MIN: Duration = Duration::from_millis(700);
 const MEASURE_MAX: Duration = Duration::from_secs(15);

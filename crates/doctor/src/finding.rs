@@ -60,6 +60,28 @@ pub struct Finding {
     /// Measured cost, which is the most that the change can gain; empty: not measured.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub gain: String,
+    /// Change that `samovar try` measures; empty: none.
+    #[serde(rename = "try", skip_serializing_if = "str::is_empty")]
+    pub trial: &'static str,
+}
+
+/// Changes that `samovar try` measures on the operator's own requests, by code of the check.
+pub const TRIALS: [(&str, &str); 11] = [
+    ("assertions", "zend.assertions=-1"),
+    ("boot-gain", "disable_checkpoint=true"),
+    ("checkpoint-early", "checkpoint_after=FILE"),
+    ("composer-classmap", "root=PATH_OF_A_COPY_WITH_THE_CLASS_MAP"),
+    ("jit", "opcache.jit=disable"),
+    ("opcache-off", "opcache.enable=1"),
+    ("opcache-timestamps", "opcache.validate_timestamps=0"),
+    ("output-compression", "zlib.output_compression=0"),
+    ("realpath-cache", "realpath_cache_size=4M"),
+    ("session-lazy-write", "session.lazy_write=1"),
+    ("superglobals", "auto_globals_jit=1"),
+];
+
+fn trial(code: &str) -> &'static str {
+    TRIALS.iter().find(|(of, _)| *of == code).map_or("", |(_, change)| change)
 }
 
 impl Finding {
@@ -117,6 +139,7 @@ impl Findings {
             pool: String::new(),
             hint: hint.into(),
             gain: String::new(),
+            trial: trial(self.code),
         });
         self.all.last_mut().expect("one was pushed")
     }

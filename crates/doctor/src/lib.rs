@@ -27,6 +27,6 @@ pub use check::{Check, Group};
 pub use checks::all;
 pub use examination::{Examination, NotChecked, examine};
 pub use facts::{ApplicationFacts, BootFacts, ComposerFacts, Facts};
-pub use finding::{Finding, Severity};
+pub use finding::{Finding, Severity, TRIALS};
 pub use page::table;
 pub use text::{Shown, explanations, text};

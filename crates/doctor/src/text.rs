@@ -89,7 +89,7 @@ fn verdict(of: &Examination) -> String {
 }
 
 fn add(out: &mut String, found: &Finding) {
-    let Finding { code, severity, text, value, place, pool, hint, gain, .. } = found;
+    let Finding { code, severity, text, value, place, pool, hint, gain, trial, .. } = found;
     let value = if value.is_empty() { String::new() } else { format!(": {value}") };
     // Writing to a string cannot fail.
     let _ = writeln!(out, "  {:<8} {text}{value}", severity.name());
@@ -106,6 +106,9 @@ fn add(out: &mut String, found: &Finding) {
         let _ = writeln!(out, "           measured: {gain}");
     }
     let _ = writeln!(out, "           hint: {hint}");
+    if !trial.is_empty() {
+        let _ = writeln!(out, "           measure it: samovar try {trial}");
+    }
 }
 
 /// Formats all checks with their explanations.

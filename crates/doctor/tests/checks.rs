@@ -5,7 +5,7 @@
 mod facts;
 
 use facts::{CASES, Case, healthy};
-use samovar_doctor::{Examination, Facts, all, examine};
+use samovar_doctor::{Examination, Facts, Shown, TRIALS, all, examine, text};
 use std::collections::BTreeSet;
 
 fn codes(of: &Examination) -> Vec<&'static str> {
@@ -53,6 +53,18 @@ fn each_check_has_a_case() {
     assert_eq!(known.len(), all().len(), "codes are unique");
     assert_eq!(cases, known, "each check has a case, and each case a check");
     assert!(known.len() >= 30);
+}
+
+#[test]
+fn trials_are_those_of_known_checks_and_are_shown() {
+    for (code, change) in TRIALS {
+        assert!(all().iter().any(|check| check.code == code), "{code}");
+        let case = CASES.iter().find(|case| case.code == code).expect("a case");
+        let mut facts = healthy();
+        (case.spoil)(&mut facts);
+        let shown = text(&examine(&facts, &[]), Shown::Findings);
+        assert!(shown.contains(&format!("measure it: samovar try {change}\n")), "{shown}");
+    }
 }
 
 #[test]

@@ -19,8 +19,11 @@ use std::time::{Duration, Instant};
 const WORKERS_MAX: usize = 2;
 /// Requests that fill the caches of each server, at least.
 const WARM_UP: usize = 20;
-/// Time after which neither the warm-up nor the comparison of responses begins another request.
-const PASS_LIMIT: Duration = Duration::from_secs(4);
+/// Time after which neither the warm-up nor the comparison of responses begins another request: a
+/// share of the time limit, within these bounds.
+const PASS_SHARE: u32 = 40;
+const PASS_MIN: Duration = Duration::from_millis(700);
+const PASS_MAX: Duration = Duration::from_secs(4);
 /// Requests of a block to each server, twice: as many as there are, within these bounds.
 const BLOCK: std::ops::RangeInclusive<usize> = 5..=25;
 /// Minimum number of blocks.
@@ -165,16 +168,20 @@ impl<'a> Rounds<'a> {
         (begin..count).chain(0..begin)
     }
 
+    fn pass_limit(&self) -> Duration {
+        (self.asked.time / PASS_SHARE).clamp(PASS_MIN, PASS_MAX)
+    }
+
     /// Fills the caches of both servers, and boots an application whose checkpoint is found by a
     /// request.
     fn warm_up(&mut self, both: &mut [Running; 2]) -> Result<()> {
-        let begun = Instant::now();
+        let (begun, limit) = (Instant::now(), self.pass_limit());
         let times = WARM_UP.div_ceil(self.requests.all.len()).max(1);
         for at in (0..times).flat_map(|_| self.pass()).collect::<Vec<_>>() {
             for side in SIDES {
                 self.send(at, side, &mut both[side as usize])?;
             }
-            if begun.elapsed() > PASS_LIMIT || self.has_failed() {
+            if begun.elapsed() > limit || self.has_failed() {
                 break;
             }
         }
@@ -184,7 +191,7 @@ impl<'a> Rounds<'a> {
     /// Compares the responses to each request: of the server without the change, twice of the one
     /// with it, and of the first one again. So a clock or a counter is between two known values.
     fn compare(&mut self, both: &mut [Running; 2]) -> Result<()> {
-        let begun = Instant::now();
+        let (begun, limit) = (Instant::now(), self.pass_limit());
         for at in self.pass() {
             for side in [Side::Before, Side::After, Side::After, Side::Before] {
                 let running = &mut both[side as usize];
@@ -193,7 +200,7 @@ impl<'a> Rounds<'a> {
                     self.responses.add(at, side, response, port);
                 }
             }
-            if begun.elapsed() > PASS_LIMIT || self.has_failed() {
+            if begun.elapsed() > limit || self.has_failed() {
                 break;
             }
         }
