@@ -89,7 +89,10 @@ fn cost_of_a_directive_is_found_on_its_route() {
     let first = text.lines().find(|line| line.starts_with("user_agent=calm: "));
     let first = first.unwrap_or_else(|| panic!("{text}"));
     assert!(first.contains("CPU time -") && first.contains("/slow"), "{text}");
-    assert!(text.contains(" faster") && text.contains("responses  the same for 2"), "{text}");
+    assert!(
+        text.contains(" faster") && text.contains("responses  the same, compared for 2"),
+        "{text}"
+    );
 }
 
 #[test]

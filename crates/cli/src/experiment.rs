@@ -305,6 +305,7 @@ fn found(
 ) -> Found {
     let (boot_ms, worker_bytes) = experiment.boot_and_memory();
     let mut notes = requests.notes.clone();
+    notes.extend(rounds.notes.iter().cloned());
     if asked.is_same {
         notes.push("the settings are the same with the change: it is already made".to_owned());
     }

@@ -15,12 +15,12 @@ const PRECISION: f64 = 0.012;
 const EXPERIMENTS: u64 = 200;
 
 /// Runs an experiment whose server with the change takes `factor` times as long for the second
-/// route. Requests vary, some are disturbed, the machine's speed drifts, and each process has its
+/// route. Requests vary, some are disturbed, the machine's pace drifts, and each process has its
 /// own luck with its memory.
 fn run(seed: u64, factor: f64) -> Vec<Subject> {
     let mut random = Random::new(seed);
     let mut experiment = Experiment::default();
-    let mut speed = 1.0_f64;
+    let mut pace = 1.0_f64;
     while experiment.rounds() < ROUNDS_MAX && !experiment.is_precise(PRECISION) {
         // Luck of a process, and of a process with a route.
         let luck: Vec<[f64; 2]> =
@@ -28,7 +28,7 @@ fn run(seed: u64, factor: f64) -> Vec<Subject> {
         let of_process = [0, 1].map(|_| (0.008 * random.normal()).exp());
         let mut requests = Vec::new();
         for block in 0..BLOCKS {
-            speed *= (0.03 * random.normal()).exp();
+            pace *= (0.03 * random.normal()).exp();
             for side in [Side::Before, Side::After] {
                 for (n, (route, us)) in ROUTES.iter().enumerate() {
                     for _ in 0..REQUESTS {
@@ -36,12 +36,12 @@ fn run(seed: u64, factor: f64) -> Vec<Subject> {
                         let noise = (0.1 * random.normal()).exp() * disturbed;
                         let is_slower = side == Side::After && n == 1;
                         let cpu_us = us
-                            * speed
+                            * pace
                             * noise
                             * luck[n][side as usize]
                             * of_process[side as usize]
                             * if is_slower { factor } else { 1.0 };
-                        let wall_us = 150.0 * speed * (0.2 * random.normal()).exp() + cpu_us;
+                        let wall_us = 150.0 * pace * (0.2 * random.normal()).exp() + cpu_us;
                         let route = (*route).to_owned();
                         requests.push(Request {
                             route,

@@ -5,6 +5,7 @@ use super::change;
 use super::log::{RequestLog, Served};
 use super::requests::Sequence;
 use super::responses::Responses;
+use crate::control_client::{self, understand};
 use crate::plan::verify::targets::Requests;
 use crate::trial::response::TrialResponse;
 use crate::trial::server::{self, Server};
@@ -12,7 +13,8 @@ use crate::trial::visitor::Visitor;
 use crate::trial::{memory, model};
 use anyhow::{Context, Result, bail};
 use samovar_plan::experiment::{Measured, Pair, Request, Side};
-use std::collections::HashMap;
+use samovar_wire::FactsResponse;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 /// Maximum number of workers of each server: an application may send a request to itself.
@@ -32,6 +34,10 @@ const BLOCKS_MIN: u32 = 4;
 const BLOCKS_MAX: u32 = 10_000;
 /// Failed requests of one server after which the experiment ends.
 const FAILURES_MAX: u64 = 10;
+/// Maximum number of messages about a directive.
+const MESSAGES_MAX: usize = 2;
+const JIT: &str = "opcache.jit";
+const JIT_BUFFER: &str = "opcache.jit_buffer_size";
 const SIDES: [Side; 2] = [Side::Before, Side::After];
 /// Start of the warning of a worker about a directive.
 const UNKNOWN: &str = "no loaded extension knows the directive `";
@@ -49,6 +55,7 @@ pub(super) struct Rounds<'a> {
     /// Requests to both servers, those of the warm-up included.
     pub(super) sent: u64,
     failures: [u64; 2],
+    pub(super) notes: Vec<String>,
     /// Length of all measurements.
     pub(super) measured: Duration,
 }
@@ -81,6 +88,7 @@ impl<'a> Rounds<'a> {
             number: 0,
             sent: 0,
             failures: [0, 0],
+            notes: Vec::new(),
             measured: Duration::ZERO,
         }
     }
@@ -110,7 +118,7 @@ impl<'a> Rounds<'a> {
         for running in &both {
             model::settle(&running.server)?;
         }
-        self.check_directives(&both[Side::After as usize].server)?;
+        self.check_directives(&both)?;
         self.compare(&mut both)?;
         self.measure(&mut both, time)?;
         self.number += 1;
@@ -238,14 +246,30 @@ impl<'a> Rounds<'a> {
         Ok(())
     }
 
-    /// A directive that PHP does not know has no effect, so there is nothing to measure.
-    fn check_directives(&self, server: &Server) -> Result<()> {
-        let log = server.log();
+    /// A directive that PHP does not know has no effect, so there is nothing to measure. Other
+    /// messages about a directive, and a value that is the same without the change, are noted.
+    fn check_directives(&mut self, both: &[Running; 2]) -> Result<()> {
+        if self.number > 0 {
+            return Ok(());
+        }
+        let log = both[1].server.log();
         for (name, _) in &self.asked.changes.directives {
             let warning = format!("{UNKNOWN}{name}`");
             if log.iter().any(|line| line.contains(&warning)) {
                 bail!("{}", change::unknown(name));
             }
+            let messages = log.iter().filter(|line| line.contains(name.as_str()));
+            self.notes.extend(messages.take(MESSAGES_MAX).map(|line| format!("log: {line}")));
+        }
+        let [before, after] = [directives(&both[0].server)?, directives(&both[1].server)?];
+        for (name, _) in &self.asked.changes.directives {
+            if let Some(value) = after.get(name).filter(|value| before.get(name) == Some(value)) {
+                self.notes.push(format!("`{name}` is `{value}` without the change, too"));
+            }
+        }
+        let is_jit_tried = self.asked.changes.directives.iter().any(|(name, _)| name == JIT);
+        if is_jit_tried && after.get(JIT_BUFFER).is_some_and(|size| size.trim() == "0") {
+            self.notes.push(format!("`{JIT}` has no effect: `{JIT_BUFFER}` is 0"));
         }
         Ok(())
     }
@@ -292,4 +316,12 @@ impl<'a> Rounds<'a> {
             });
         }
     }
+}
+
+/// Returns the values of those directives of a server that it reports.
+fn directives(server: &Server) -> Result<BTreeMap<String, String>> {
+    let question = samovar_wire::Request::Facts;
+    let line = control_client::ask(server.control(), &question, control_client::RESPONSE_LIMIT)?;
+    let facts: FactsResponse = understand(&line)?;
+    Ok(facts.php.into_iter().next().map(|php| php.directives).unwrap_or_default())
 }

@@ -11,6 +11,10 @@ const NAMES_MAX: usize = 3;
 const ANSWERS_SHOWN_MAX: usize = 20;
 /// Maximum number of routes in the table.
 const ROWS_MAX: usize = 30;
+/// Half of an interval from which on it says little.
+const HALF_WIDE: f64 = 0.05;
+/// Half of an interval from which on its width is not shown.
+const HALF_SHOWN_MAX: f64 = 1.0;
 const MIB: f64 = 1_048_576.0;
 
 /// Conclusion of an experiment.
@@ -177,6 +181,13 @@ impl Found {
             return answers + &claims.join("; ");
         }
         let half = all.cpu_us.difference.or(all.p50_us.difference).map_or(0.0, |it| it.half());
+        if half > HALF_WIDE {
+            return format!(
+                "{answers}no difference found, but the interval is wide (± {:.0} %): use a longer \
+                 --time, or a machine without other work",
+                100.0 * half
+            );
+        }
         format!("{answers}no difference in CPU and response time (± {:.1} %)", 100.0 * half)
     }
 
@@ -210,8 +221,8 @@ impl Found {
     fn answers_text(&self, text: &mut String) {
         let Answers { compared, different, failed, differences } = &self.answers;
         let _ = match different {
-            0 => writeln!(text, "  responses  the same for {compared} different requests"),
-            _ => writeln!(text, "  responses  {different} of {compared} different requests DIFFER"),
+            0 => writeln!(text, "  responses  the same, compared for {compared} of the requests"),
+            _ => writeln!(text, "  responses  DIFFER for {different} of {compared} requests"),
         };
         if failed[0] + failed[1] > 0 {
             let _ = writeln!(
@@ -259,7 +270,11 @@ fn claim(subjects: &[Subject], of: fn(&Subject) -> Option<Difference>) -> Option
 
 /// A difference such as `+4.1 % ± 0.6`.
 fn signed(found: Difference) -> String {
-    format!("{:+.1} % ± {:.1}", 100.0 * found.fraction, 100.0 * found.half())
+    let percent = 100.0 * found.fraction;
+    if found.half() > HALF_SHOWN_MAX {
+        return format!("{percent:+.1} % ± over 100");
+    }
+    format!("{percent:+.1} % ± {:.1}", 100.0 * found.half())
 }
 
 fn verdict(found: Option<Difference>) -> String {
@@ -285,4 +300,91 @@ fn values(pair: Pair) -> String {
         value => format!("{value:.2}"),
     };
     format!("{} → {}", one(pair.before), one(pair.after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Experiment, Measured, Request, Side};
+    use super::*;
+
+    /// Result of rounds in which the server with the change takes `factors` times as long.
+    fn found(factors: &[f64], answers: Answers) -> Found {
+        let mut experiment = Experiment::default();
+        for factor in factors {
+            let mut requests = Vec::new();
+            for (route, factor) in [("/a", *factor), ("/b", 1.0)] {
+                for (side, factor) in [(Side::Before, 1.0), (Side::After, factor)] {
+                    let us = 1_000.0 * factor;
+                    let route = route.to_owned();
+                    requests.push(Request { route, side, block: 0, cpu_us: Some(us), wall_us: us });
+                }
+            }
+            experiment.add(&Measured { requests, ..Measured::default() });
+        }
+        let (boot_ms, worker_bytes) = experiment.boot_and_memory();
+        Found {
+            change: "a=b".to_owned(),
+            outcome: Outcome::TooFewRounds,
+            subjects: experiment.subjects(),
+            boot_ms,
+            worker_bytes,
+            rounds: experiment.rounds(),
+            seconds: 1.0,
+            ended: "--time",
+            source: "2 URLs".to_owned(),
+            left_out: vec![(1, "POST".to_owned())],
+            answers,
+            notes: Vec::new(),
+        }
+        .concluded()
+    }
+
+    #[test]
+    fn headline_names_the_changed_route() {
+        let slower = found(&[1.1, 1.1, 1.1], Answers::default());
+        assert_eq!(slower.outcome, Outcome::Worse);
+        let headline = slower.headline();
+        assert!(
+            headline.starts_with("CPU time +10.0 % ± 0.2 on /a, nothing elsewhere"),
+            "{headline}"
+        );
+        let text = slower.text();
+        assert!(text.contains("slower") && text.contains("1 not sent: POST"), "{text}");
+        let faster = found(&[0.9, 0.9, 0.9], Answers::default());
+        assert_eq!(faster.outcome, Outcome::Better);
+        assert!(faster.headline().starts_with("CPU time -10.0 %"), "{}", faster.headline());
+    }
+
+    #[test]
+    fn headline_without_a_change_has_the_width() {
+        let equal = found(&[1.0, 1.001, 1.0, 0.999], Answers::default());
+        assert_eq!(equal.outcome, Outcome::NoDifference);
+        assert!(equal.headline().starts_with("no difference in CPU and response time (± 0."));
+        let wide = found(&[1.0, 3.0, 0.4], Answers::default());
+        assert!(wide.headline().contains("the interval is wide"), "{}", wide.headline());
+        assert!(wide.text().contains("± over 100"), "{}", wide.text());
+        let short = found(&[1.5], Answers::default());
+        assert_eq!(short.outcome, Outcome::TooFewRounds);
+        assert_eq!(short.headline(), "too few rounds for a result");
+    }
+
+    #[test]
+    fn different_or_failed_responses_are_worse() {
+        let differences = vec![TargetDifference {
+            route: "/a".to_owned(),
+            target: "GET /a".to_owned(),
+            part: "body".to_owned(),
+            before: "[x]".to_owned(),
+            after: "[y]".to_owned(),
+            is_constant: true,
+        }];
+        let answers = Answers { compared: 2, different: 1, differences, ..Answers::default() };
+        let shown = found(&[0.9, 0.9, 0.9], answers);
+        assert_eq!(shown.outcome, Outcome::Worse);
+        assert!(shown.headline().starts_with("1 response differs; CPU time -10.0 %"));
+        assert!(shown.text().contains("always the same with the change"), "{}", shown.text());
+        let failed = found(&[1.0], Answers { failed: [0, 3], ..Answers::default() });
+        assert_eq!(failed.outcome, Outcome::Worse);
+        assert!(failed.headline().starts_with("3 requests fail; "), "{}", failed.headline());
+    }
 }
