@@ -145,7 +145,7 @@ fn impossible_changes_have_a_hint() {
         (&["public"], "there is no change to try"),
         (&["opcahce.jit=tracing", "public"], "did you mean `opcache.jit`?"),
         (&["workers=9", "public"], "`workers` cannot be tried"),
-        (&["relink=perhaps", "public"], "`perhaps`"),
+        (&["relink=perhaps", "public"], "perhaps` is not allowed"),
         (&["root=missing", "public"], "missing"),
         (&["relink=false", "public", "--urls", "no slash"], "hint: "),
         (&["relink=false", "public", "--requests", "none.txt"], "none.txt"),

@@ -128,7 +128,7 @@ fn define() -> Command {
         Arg::new(name).long(name).value_name(kind).overrides_with(name).help(help)
     };
     let command = Command::new("try")
-        .about("Measures what one changed setting gains, on your own requests")
+        .about("Measures the gain of a changed setting, on your own requests")
         .after_help(HELP)
         .arg(
             targets::argument()

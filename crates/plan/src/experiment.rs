@@ -13,8 +13,8 @@
 //! round, blocks of requests go to the servers in the order A B B A, so that a drift of the
 //! machine's speed affects both alike. A round gives one difference per route: the mean over the
 //! blocks without the highest and lowest fifth. The interval is that of Student's distribution over
-//! the rounds. The level is divided by the number of routes (Bonferroni), so all intervals are right
-//! together.
+//! the rounds. The level is divided by the number of routes (Bonferroni), so all intervals are
+//! right together.
 
 mod estimate;
 mod report;

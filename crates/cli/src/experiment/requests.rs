@@ -37,6 +37,10 @@ pub(super) fn collect(
         Source::File(path) => read(path)?,
     };
     requests.leave_out_unsafe(allowed);
+    for one in &mut requests.all {
+        // Each request gets an id of its own.
+        one.target.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("x-request-id"));
+    }
     // A weight of 0 is that of a request that is never sent.
     requests.all.retain(|one| one.target.weight > 0.0);
     if requests.all.len() > TARGETS_MAX {

@@ -73,7 +73,7 @@ struct Running {
 struct Sent {
     at: usize,
     block: u32,
-    id: Option<String>,
+    id: String,
     wall: Duration,
 }
 
@@ -150,8 +150,9 @@ impl<'a> Rounds<'a> {
         running: &mut Running,
     ) -> Result<Option<(TrialResponse, Duration)>> {
         self.sent += 1;
+        let id = id(self.sent);
         let target = &self.requests.all[at].target;
-        match running.visitor.send(running.server.address(), target) {
+        match running.visitor.send(running.server.address(), target, &id) {
             Ok(found) => Ok(Some(found)),
             Err(error) => {
                 running.server.must_live()?;
@@ -233,7 +234,7 @@ impl<'a> Rounds<'a> {
                     let running = &mut both[side as usize];
                     if let Some((response, wall)) = self.send(*at, side, running)? {
                         self.responses.add_status(*at, side, response.status);
-                        let id = response.id;
+                        let id = id(self.sent);
                         running.sent.push(Sent { at: *at, block, id, wall });
                     }
                 }
@@ -300,7 +301,7 @@ impl<'a> Rounds<'a> {
         requests: &mut Vec<Request>,
     ) {
         for one in sent {
-            let Some(served) = one.id.as_ref().and_then(|id| log.get(id)) else { continue };
+            let Some(served) = log.get(&one.id) else { continue };
             let path = || self.requests.all[one.at].target.path.clone();
             let route = if served.route.is_empty() { path() } else { served.route.clone() };
             if side == Side::Before || self.routes[one.at].is_empty() {
@@ -316,6 +317,11 @@ impl<'a> Rounds<'a> {
             });
         }
     }
+}
+
+/// Id of a request: the server's log names it, also if the application responds with its own.
+fn id(number: u64) -> String {
+    format!("samovar-try-{number:016x}")
 }
 
 /// Returns the values of those directives of a server that it reports.

@@ -28,22 +28,21 @@ impl Visitor {
         self.exchange(server, self.request(target).as_bytes(), true).map(|(response, _)| response)
     }
 
-    /// Sends a request of any method, and returns its time until the response was complete. A
-    /// `Cookie` of the request replaces those of the visitor.
+    /// Sends a request of any method with this id, and returns its time until the response was
+    /// complete. A `Cookie` of the request replaces those of the visitor.
     pub(crate) fn send(
         &mut self,
         server: SocketAddr,
         target: &samovar_load::Target,
+        id: &str,
     ) -> Result<(TrialResponse, Duration)> {
         let has_own = target.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"));
-        let bytes = if has_own || self.cookies.is_empty() {
-            target.bytes(HOST)
-        } else {
-            let mut target = target.clone();
+        let mut target = target.clone();
+        target.headers.push(("X-Request-Id".to_owned(), id.to_owned()));
+        if !has_own && !self.cookies.is_empty() {
             target.headers.push(("Cookie".to_owned(), self.cookie()));
-            target.bytes(HOST)
-        };
-        let bytes = bytes.map_err(|error| anyhow!("{error}"))?;
+        }
+        let bytes = target.bytes(HOST).map_err(|error| anyhow!("{error}"))?;
         self.exchange(server, &bytes, target.method != "HEAD")
     }
 

@@ -296,6 +296,7 @@ fn in_brackets(found: Option<Difference>) -> String {
 
 fn values(pair: Pair) -> String {
     let one = |value: f64| match value {
+        0.0 => "unknown".to_owned(),
         value if value >= 100.0 => format!("{value:.0}"),
         value => format!("{value:.2}"),
     };
