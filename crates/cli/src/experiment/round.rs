@@ -1,8 +1,8 @@
 //! One round: both servers start, get the same requests in turn, and end.
 
-use super::TryOptions;
 use super::change;
 use super::log::{RequestLog, Served};
+use super::options::TryOptions;
 use super::requests::Sequence;
 use super::responses::Responses;
 use crate::control_client::{self, understand};

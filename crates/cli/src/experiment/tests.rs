@@ -1,5 +1,5 @@
 use super::change::Changes;
-use super::{length, percent};
+use super::length;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -86,12 +86,4 @@ fn slow_starts_leave_short_measurements() {
     assert_eq!(length(60 * second, 4 * second, 4), 2 * second);
     assert!(length(60 * second, 100 * second, 2) < second);
     assert!(length(24 * 3600 * second, 4 * second, 1) <= super::MEASURE_MAX);
-}
-
-#[test]
-fn precision_is_a_percentage() {
-    assert_eq!(percent("±0.5%"), Ok(0.5));
-    for wrong in ["", "0", "x", "NaN", "200%"] {
-        assert!(percent(wrong).is_err(), "{wrong}");
-    }
 }
