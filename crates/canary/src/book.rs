@@ -66,9 +66,9 @@ impl Book {
         *self = Book { workers, ..Book::new() };
     }
 
-    pub(crate) fn add(&mut self, seen: &Observation) {
+    pub(crate) fn add(&mut self, seen: &Observation, is_saturated: bool) {
         let is_warm = self.is_warm(seen.worker);
-        self.routes[0].add(seen, is_warm);
+        self.routes[0].add(seen, is_warm, is_saturated);
         let at = match self.by_name.get(seen.route) {
             Some(at) => *at,
             None if self.routes.len() <= ROUTES_MAX => {
@@ -78,7 +78,7 @@ impl Book {
             }
             None => return,
         };
-        self.routes[at].add(seen, is_warm);
+        self.routes[at].add(seen, is_warm, is_saturated);
     }
 
     fn is_warm(&mut self, worker: u32) -> bool {

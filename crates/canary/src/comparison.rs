@@ -75,6 +75,7 @@ pub struct Comparison {
     /// Compared blocks, and the requests before the current one, by arm.
     blocks: u64,
     compared: [u64; 2],
+    is_saturated: bool,
 }
 
 impl Comparison {
@@ -90,13 +91,14 @@ impl Comparison {
             began: Duration::ZERO,
             blocks: 0,
             compared: [0; 2],
+            is_saturated: false,
         }
     }
 
     /// Adds a finished request.
     pub fn add(&mut self, seen: &Observation) {
-        self.whole.add(seen);
-        self.recent.add(seen);
+        self.whole.add(seen, self.is_saturated);
+        self.recent.add(seen, self.is_saturated);
     }
 
     /// Adds a message of the request that was added last. Returns whether it is the first one with
@@ -118,6 +120,12 @@ impl Comparison {
         if age.saturating_sub(self.began) >= self.began.max(RESTART_MIN) {
             self.restart(age);
         }
+    }
+
+    /// Whether the machine has no idle CPU now. Then the times of the following requests may differ
+    /// more, until the next call.
+    pub fn set_saturated(&mut self, is_saturated: bool) {
+        self.is_saturated = is_saturated;
     }
 
     /// Begins again with recent requests: the share has changed.

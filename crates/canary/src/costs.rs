@@ -8,7 +8,7 @@
 //! several thresholds is averaged, which again gives an e-process.
 
 use crate::evidence::{Evidence, log_mean};
-use crate::metric::{Arm, Metric};
+use crate::metric::Arm;
 use crate::quantiles::Latest;
 
 /// Levels of the thresholds: the usual request, the slower ones, and the slowest.
@@ -25,12 +25,12 @@ pub(crate) struct CostTest {
 }
 
 impl CostTest {
-    /// Adds a request's value.
-    pub(crate) fn add(&mut self, metric: Metric, arm: Arm, value: f64) {
+    /// Adds a request's value. `tolerance`: that of the metric.
+    pub(crate) fn add(&mut self, tolerance: (f64, f64), arm: Arm, value: f64) {
         if let Some(thresholds) = self.thresholds {
             let (factor, extra) = match arm {
                 Arm::Old => (1.0, 0.0),
-                Arm::New => metric.tolerance(),
+                Arm::New => tolerance,
             };
             for (evidence, threshold) in self.evidence.iter_mut().zip(thresholds) {
                 // A negative threshold, of memory that is freed, must not shrink.

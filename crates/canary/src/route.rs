@@ -25,7 +25,7 @@ impl Route {
     }
 
     /// Adds a request. `is_warm`: its worker has left its warm-up.
-    pub(crate) fn add(&mut self, seen: &Observation, is_warm: bool) {
+    pub(crate) fn add(&mut self, seen: &Observation, is_warm: bool, is_saturated: bool) {
         self.requests[seen.arm as usize] += 1;
         for (evidence, is_hit) in self.rates.iter_mut().zip(seen.events()) {
             evidence.add(seen.arm, is_hit);
@@ -41,7 +41,7 @@ impl Route {
         }
         let tests = self.values.iter_mut().zip(Metric::VALUES);
         for ((test, metric), value) in tests.zip(costs.values()) {
-            test.add(metric, seen.arm, value);
+            test.add(metric.tolerance(is_saturated), seen.arm, value);
         }
     }
 

@@ -122,6 +122,42 @@ fn slower_route_is_found() {
     found(0.05, 1_500, Release { cpu: 1.5, ..EQUAL }, &[Metric::Cpu, Metric::Latency]);
 }
 
+/// Requests of 0.1 ms. A request of the canary takes 0.2 ms more, since it finds cold caches.
+fn alarm_of_cold_caches(is_saturated: bool) -> Option<Alarm> {
+    let mut random = Random::new(7);
+    let mut comparison = Comparison::new(Settings::default());
+    comparison.set_saturated(is_saturated);
+    (0..10_000_usize).find_map(|n| {
+        let arm = if random.unit() < 0.25 { Arm::New } else { Arm::Old };
+        let extra = if arm == Arm::New { 200_000.0 } else { 0.0 };
+        let cpu = random.cost(100_000.0, 0.3) + extra;
+        comparison.add(&Observation {
+            arm,
+            route: ROUTES[0],
+            status: 200,
+            is_fatal: false,
+            is_failed: false,
+            worker: 1 + arm as u32,
+            costs: Some(Costs {
+                cpu_ns: cpu as u64,
+                run_ns: (cpu * 2.0) as u64,
+                peak_bytes: 1 << 20,
+                grown_bytes: 0,
+            }),
+        });
+        if n % BLOCK == BLOCK - 1 {
+            comparison.close_block(Duration::from_millis(25 * n as u64));
+        }
+        comparison.alarm()
+    })
+}
+
+#[test]
+fn cold_caches_of_saturated_machine_are_no_alarm() {
+    assert_eq!(alarm_of_cold_caches(false).map(|alarm| alarm.metric), Some(Metric::Cpu));
+    assert_eq!(alarm_of_cold_caches(true), None);
+}
+
 #[test]
 fn rare_fatal_error_is_found() {
     let release = Release { fatal: 0.01, ..EQUAL };

@@ -34,6 +34,7 @@ mod intake;
 mod jobs;
 mod loads;
 mod logging;
+mod machine_load;
 mod panics;
 mod pools;
 mod publish;

@@ -21,6 +21,7 @@ fn modules_use_only_lower_layers() {
         "sampling",
         "graphs",
         "loads",
+        "machine_load",
         "idle",
         "jobs",
         "intake",

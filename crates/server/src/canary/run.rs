@@ -1,6 +1,7 @@
 //! The canary that runs, or the last one: its state, and the changes of it.
 
 use super::report::KnownError;
+use crate::machine_load::MachineLoad;
 use samovar_canary::{Advice, Comparison, Steps, share_text};
 use samovar_front::{CanaryRouting, FrontHandle};
 use samovar_supervisor::GateDone;
@@ -10,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// CPU time in use, in percent of the machine's, from which on the machine is saturated.
+const SATURATED_PERCENT: u64 = 90;
 const NONE_RUNS: &str = "no canary is running\nhint: start one with `samovar reload --canary 5%`";
 
 /// The canary that runs, or the last one. Cheap to clone.
@@ -52,6 +55,7 @@ pub(super) struct Run {
     pub(super) steps: Steps,
     pub(super) admit: Option<GateDone>,
     pub(super) comparison: Comparison,
+    pub(super) load: MachineLoad,
     pub(super) errors: Vec<KnownError>,
     pub(super) began: Instant,
     pub(super) state: CanaryState,
@@ -77,6 +81,7 @@ impl Canaries {
             steps,
             admit: Some(admit),
             comparison: Comparison::new(samovar_canary::Settings::default()),
+            load: MachineLoad::default(),
             errors: Vec::new(),
             began: Instant::now(),
             state: CanaryState::Running,
@@ -159,6 +164,7 @@ impl Run {
         }
         let age = self.began.elapsed();
         self.comparison.close_block(age);
+        self.comparison.set_saturated(self.load.busy_percent() >= SATURATED_PERCENT);
         if let Some(reason) = self.alarm() {
             return self.abort(reason);
         }
