@@ -1,7 +1,7 @@
 //! A server with an admin listener, and the listener's figures of a route.
 
 use samovar_testkit::http::{Client, Request};
-use samovar_testkit::{Server, Start, eventually};
+use samovar_testkit::{Server, Start, eventually, family};
 use serde_json::Value;
 use std::net::SocketAddr;
 
@@ -32,6 +32,19 @@ pub(crate) fn started(start: Start, model: &str) -> Server {
         workers.iter().all(is_there).then_some(())
     });
     server
+}
+
+/// CPU time of the workers so far, from the kernel's scheduler. They must be idle: then it waits
+/// until all sleep, since the kernel adds up the time of a process when that stops running.
+pub(crate) fn cpu_of_workers(server: &Server) -> u64 {
+    let of = |pid: i32| {
+        eventually("the worker sleeps", || {
+            family::state_of(pid).filter(|state| state.starts_with('S'))
+        });
+        let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("it runs");
+        text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).expect("a number")
+    };
+    server.worker_pids().into_iter().map(of).sum()
 }
 
 pub(crate) fn ask(server: &Server, path: &str) -> String {

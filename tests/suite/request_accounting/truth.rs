@@ -1,11 +1,10 @@
 //! A workload with known costs: each step measures itself, and the accounting agrees within 5 % or
 //! 1 ms. CPU time is compared with the kernel's count for the workers.
 
-use crate::request_accounting::bench::{MODELS, figures, serving, started, waited};
+use crate::request_accounting::bench::{MODELS, cpu_of_workers, figures, serving, started, waited};
 use samovar_testkit::{Postgres, Server, eventually};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::thread;
 
@@ -44,15 +43,6 @@ const WORK: &str = r"
     header('Content-Type: application/json');
     echo json_encode($truth);
 ";
-
-/// CPU time of the workers so far, from the kernel's scheduler. All of them sleep now.
-fn cpu_ns(server: &Server) -> u64 {
-    let of = |pid: i32| {
-        let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).expect("it runs");
-        text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).expect("a number")
-    };
-    server.worker_pids().into_iter().map(of).sum()
-}
 
 /// Sends one measuring request while the other worker holds the lock. Returns its measurements.
 fn round(server: &Server, held: &Path, attempt: u32) -> Value {
@@ -149,7 +139,7 @@ const BUSY: &str = r"
 fn adds_up(model: &str, requests: usize) {
     const CLIENTS: usize = 3;
     let server = started(serving(model, BUSY).workers(2), model);
-    let before = cpu_ns(&server);
+    let before = cpu_of_workers(&server);
     thread::scope(|scope| {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
@@ -163,7 +153,7 @@ fn adds_up(model: &str, requests: usize) {
     });
     let requests = requests / CLIENTS * CLIENTS;
     let told = figures(&server, "many", requests as u64);
-    let used = cpu_ns(&server) - before;
+    let used = cpu_of_workers(&server) - before;
     let told = told["costs"]["cpu"]["sum_ns"].as_u64().expect("a number");
     assert!(
         told.abs_diff(used) * 100 <= used * 3,
