@@ -107,19 +107,44 @@ fn glob_star(rest: &[u8], text: &[u8]) -> bool {
 
 /// The files to check, in the order of their names.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) files: Vec<PathBuf>,
+pub struct Found {
+    /// The files.
+    pub files: Vec<PathBuf>,
     /// Paths that cannot be read, with the reason.
-    pub(crate) unreadable: Vec<(PathBuf, String)>,
+    pub unreadable: Vec<(PathBuf, String)>,
     /// Whether there are more files than the limit.
-    pub(crate) is_truncated: bool,
+    pub is_truncated: bool,
 }
 
 /// How to search.
 pub(crate) struct Search<'a> {
     pub(crate) exclude: &'a [Pattern],
     pub(crate) has_vendor: bool,
+    /// With the files of settings, such as `php.ini`.
+    pub(crate) has_settings: bool,
     pub(crate) files_max: usize,
+}
+
+/// Finds at most `files_max` PHP files below a path, without those of `vendor` unless
+/// `has_vendor`. A path that is no folder is found as it is.
+pub fn php_files(path: &Path, has_vendor: bool, files_max: usize) -> Found {
+    let search = Search { exclude: &[], has_vendor, has_settings: false, files_max };
+    let mut found = Found::default();
+    find(path, &search, &mut found);
+    found
+}
+
+/// Whether a file has the name, or else the first line, of a PHP file. `text` is used only if the
+/// name has no ending; `None`: the file at `path`.
+pub fn is_php(path: &Path, text: Option<&[u8]>) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if crate::ini::is_settings(&name) {
+        return false;
+    }
+    has_ending_of_php(&name).unwrap_or_else(|| match text {
+        Some(text) => is_start_of_php(&text[..text.len().min(SHEBANG_BYTES)]),
+        None => starts_php(path),
+    })
 }
 
 /// Finds the PHP files below a path. Symbolic links within it are not followed.
@@ -166,7 +191,7 @@ pub(crate) fn find(path: &Path, search: &Search<'_>, found: &mut Found) {
                 if !is_skipped && is_new && depth < DEPTH_MAX {
                     folders.push((entry_path, depth + 1));
                 }
-            } else if kind.is_file() && is_wanted(&name, &entry_path) {
+            } else if kind.is_file() && is_wanted(&name, &entry_path, search.has_settings) {
                 if found.files.len() >= search.files_max {
                     found.is_truncated = true;
                     return;
@@ -178,16 +203,17 @@ pub(crate) fn find(path: &Path, search: &Search<'_>, found: &mut Found) {
     }
 }
 
-fn is_wanted(name: &str, path: &Path) -> bool {
+fn is_wanted(name: &str, path: &Path, has_settings: bool) -> bool {
     if crate::ini::is_settings(name) {
-        return true;
+        return has_settings;
     }
-    match name.rsplit_once('.') {
-        Some((start, ending)) if !start.is_empty() => {
-            ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known))
-        }
-        _ => starts_php(path),
-    }
+    has_ending_of_php(name).unwrap_or_else(|| starts_php(path))
+}
+
+/// `None`: the name has no ending.
+fn has_ending_of_php(name: &str) -> Option<bool> {
+    let (_, ending) = name.rsplit_once('.').filter(|(start, _)| !start.is_empty())?;
+    Some(ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }
 
 /// Whether the first line is `#!…php`.
@@ -196,8 +222,12 @@ fn starts_php(path: &Path) -> bool {
     let is_read = File::open(path)
         .and_then(|file| file.take(SHEBANG_BYTES as u64).read_to_end(&mut first))
         .is_ok();
-    let line = first.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    is_read && line.starts_with(b"#!") && memchr::memmem::find(line, b"php").is_some()
+    is_read && is_start_of_php(&first)
+}
+
+fn is_start_of_php(text: &[u8]) -> bool {
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.starts_with(b"#!") && memchr::memmem::find(line, b"php").is_some()
 }
 
 #[cfg(test)]

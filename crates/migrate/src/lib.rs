@@ -28,9 +28,10 @@ mod version;
 
 pub use baseline::{Baseline, BaselineError};
 pub use check::{Declared, Obstacle, ObstacleKind, Outline, outline};
+pub use files::{Found, is_php, php_files};
 pub use finding::{Edit, Finding, Kind, Severity};
 pub use fix::{Fixed, fix};
-pub use report::{Format, render};
+pub use report::{Annotation, Format, annotation, render};
 pub use rules::{Rule, rules};
 pub use scan::{Checked, Options, Skipped, check_text, scan};
 pub use version::{KNOWN, Range, Version, composer_minimum};

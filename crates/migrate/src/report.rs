@@ -9,6 +9,8 @@ mod text;
 use crate::scan::Checked;
 use crate::version::Range;
 
+pub use github::{Annotation, annotation};
+
 /// Form of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {

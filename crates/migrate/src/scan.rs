@@ -67,8 +67,8 @@ pub struct Checked {
 /// Checks the files below these paths.
 pub fn scan(paths: &[PathBuf], options: &Options) -> Checked {
     let patterns: Vec<Pattern> = options.exclude.iter().map(|text| Pattern::new(text)).collect();
-    let search =
-        Search { exclude: &patterns, has_vendor: options.has_vendor, files_max: options.files_max };
+    let (has_vendor, files_max) = (options.has_vendor, options.files_max);
+    let search = Search { exclude: &patterns, has_vendor, has_settings: true, files_max };
     let mut found = Found::default();
     for path in paths {
         files::find(path, &search, &mut found);
