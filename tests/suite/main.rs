@@ -38,6 +38,7 @@ mod init;
 mod intake;
 mod isolation;
 mod leaks;
+mod lint;
 mod locations;
 mod migrate;
 mod parallel;

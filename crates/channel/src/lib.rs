@@ -34,6 +34,7 @@ mod engine;
 mod event;
 mod exit;
 mod jobs;
+mod lint;
 mod lossless;
 mod options;
 mod order;
@@ -56,6 +57,10 @@ pub use exit::EXIT_REPLACE;
 pub use jobs::{
     KEY_BYTES_MAX, NewJob, PAYLOAD_BYTES_MAX, PUSHED_JOBS_MAX, Push, PushError, PushReply,
     QUEUE_BYTES_MAX, Received, TraceContext, push, receive,
+};
+pub use lint::{
+    LINT_FILE_BYTES_MAX, LINT_FINDINGS_MAX, LINT_FLAG, LintClientEnd, LintCompilerEnd, LintEvent,
+    LintFinding, LintOrder, LintStart,
 };
 pub use options::{Boots, NoStart, START_BYTES_MAX, START_FLAG, Start, WorkerOptions};
 pub use order::{ConsoleOrder, ImageOrder, Order, Role, WorkerId};

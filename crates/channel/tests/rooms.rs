@@ -16,6 +16,7 @@ fn modules_import_only_lower_ones() {
         "event",
         "socket",
         "test_run",
+        "lint",
         "reply_socket",
         "jobs",
     ];

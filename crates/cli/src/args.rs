@@ -10,7 +10,7 @@ use crate::subcommand::{Prepared, Subcommand};
 use crate::usage_error::{Early, early};
 use crate::{
     boot, calls, compare, compression, deploy, dev, doctor, document, experiment, explain,
-    includes, init, leaks, migrate, plan, preload, profile, replay, spy, test_suite, top,
+    includes, init, leaks, lint, migrate, plan, preload, profile, replay, spy, test_suite, top,
 };
 use clap::Command;
 use samovar_config::Sources;
@@ -28,6 +28,7 @@ const COMMANDS: &[Subcommand] = &[
     preload::SUBCOMMAND,
     experiment::SUBCOMMAND,
     test_suite::SUBCOMMAND,
+    lint::SUBCOMMAND,
     migrate::SUBCOMMAND,
     spy::SUBCOMMAND,
     profile::SUBCOMMAND,

@@ -2,20 +2,19 @@
 //!
 //! Modules by layer; a layer uses only the ones before it (`tests/rooms.rs`):
 //!
-//! - errors of the command line (`usage_error`), arguments of several commands (`arguments`), the
-//!   declaration of a command (`subcommand`)
+//! - errors of the command line (`usage_error`), arguments of several commands (`arguments`,
+//!   `php_flags`), the declaration of a command (`subcommand`)
 //! - the commands' end of the control socket (`control_client`)
-//! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`,
-//!   `includes`
-//! - `trial`: servers that `compare`, `leaks` and `preload` start for themselves
+//! - the `commands` that query a server; `top`, `spy`, `profile`, `calls`, `boot`, `includes`,
 //!   `replay`
-//! - `trial`: servers that `compare` and `leaks` start for themselves
+//! - `trial`: servers that `compare`, `leaks` and `preload` start for themselves
 //! - `doctor`: checks of a server or of an application
 //! - `plan`: capacity planning
 //! - `experiment`: the effect of a changed setting (`samovar try`)
 //! - `init`: settings for a project
 //! - `dev`: the server for a project that is being developed
 //! - `test_suite`: runs of a project's tests
+//! - `lint`: the compilation of PHP files under each installed PHP
 //! - `migrate`: the check of PHP code before an upgrade of PHP
 //! - `explain`: meanings of errors, from the documentation
 //! - `document`: completion scripts and manual pages
@@ -41,7 +40,9 @@ mod includes;
 mod init;
 mod known_names;
 mod leaks;
+mod lint;
 mod migrate;
+mod php_flags;
 mod plan;
 mod preload;
 mod profile;

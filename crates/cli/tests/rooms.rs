@@ -6,6 +6,7 @@ fn modules_use_only_lower_layers() {
     let rooms = [
         "usage_error",
         "arguments",
+        "php_flags",
         "subcommand",
         "control_client",
         "known_names",
@@ -29,6 +30,7 @@ fn modules_use_only_lower_layers() {
         "init",
         "dev",
         "test_suite",
+        "lint",
         "migrate",
         "explain",
         "document",

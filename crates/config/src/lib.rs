@@ -29,7 +29,7 @@ mod tests;
 
 pub use locate::{
     control_path, discover_all_controls, discover_control, discover_control_of, locate_php,
-    locate_worker, make_control_dir,
+    locate_worker, locate_workers, make_control_dir,
 };
 pub use problem::{Problem, Problems};
 pub use release::{InvalidRelease, release_of};

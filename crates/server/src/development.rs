@@ -18,7 +18,6 @@ mod watch;
 use crate::reload::Reloader;
 use anyhow::{Result, bail};
 use boot_error::BootError;
-use changes::{Change, Kind};
 use page::Pages;
 use samovar_config::{Endpoint, Settings};
 use samovar_front::Development;
@@ -32,8 +31,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use terminal::{RequestLines, Terminal};
+
+pub use changes::{Change, Kind};
 pub use tls::LocalTls;
-use watch::Watch;
+pub use watch::Watch;
 
 /// Maximum wait for PHP's message about a failed boot, which takes another way than the failure.
 const MESSAGE_LIMIT: Duration = Duration::from_millis(300);

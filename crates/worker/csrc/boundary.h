@@ -86,6 +86,9 @@ int samovar_php_console(int count, char **words);
 /* Runs `driver`, which boots a test framework and asks for orders, as the command line `script`.
  * `binary` is PHP_BINARY. Returns the exit status, in each child that an order has forked. */
 int samovar_php_tests(const char *driver, const char *script, const char *binary);
+/* Compiles the files that `samovar_next_source` returns, each in a request of its own, and runs
+ * none. Returns after the last one. */
+void samovar_php_compile(void);
 
 /* Kinds of processes that run the front controller. The kind defines the effect of
  * Samovar\\checkpoint() and serve(). */
@@ -103,6 +106,20 @@ enum {
  * the next call; `len`: its length. `is_child`: the call has forked this process for it. NULL:
  * there are no more orders. */
 const char *samovar_next_test_order(size_t *len, bool *is_child);
+
+/* A file to compile. Valid until the next call of samovar_next_source. */
+typedef struct {
+    const char *name;
+    size_t name_len;
+    const char *text;
+    size_t len;
+} samovar_source;
+/* Ends the current file, if there is one, and waits for the next. Returns false if there are no
+ * more. */
+bool samovar_next_source(samovar_source *source);
+/* Reports a message of PHP about the current file. `kind`: its name. */
+void samovar_source_message(const char *kind, bool is_error, uint32_t line, const char *message,
+                            size_t len);
 
 /* Resident model: waits for the next request. Returns NULL when the server stops. */
 const samovar_head *samovar_take(void);

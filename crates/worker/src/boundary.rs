@@ -32,6 +32,7 @@ unsafe extern "C" {
     fn samovar_php_run(head: *const Head) -> c_int;
     fn samovar_php_boot(place: c_int) -> c_int;
     fn samovar_php_console(count: c_int, words: *const *const c_char) -> c_int;
+    fn samovar_php_compile();
     fn samovar_php_tests(
         driver: *const c_char,
         script: *const c_char,
@@ -315,6 +316,12 @@ pub(crate) fn php_tests(driver: &CStr, script: &CStr, binary: &CStr) -> c_int {
     // SAFETY: NUL-terminated strings that outlive the call; PHP runs in this process for the only
     // time.
     unsafe { samovar_php_tests(driver.as_ptr(), script.as_ptr(), binary.as_ptr()) }
+}
+
+/// Compiles the files of `samovar_next_source`.
+pub(crate) fn php_compile() {
+    // SAFETY: after `php_startup`; PHP compiles in this process only.
+    unsafe { samovar_php_compile() }
 }
 
 // ---- PHP calls Rust ---------------------------------------------------------------------------

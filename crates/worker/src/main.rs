@@ -6,6 +6,8 @@
 
 mod boundary;
 mod bytes;
+mod cli_settings;
+mod compile_only;
 mod console;
 mod engine;
 mod file_class;
@@ -31,6 +33,7 @@ mod warmup;
 
 use php_options::PhpOptions;
 use samovar_channel::{PhpQuestion, PhpResponse};
+use std::error::Error;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 
@@ -50,6 +53,13 @@ fn respond(question: PhpQuestion) -> ExitCode {
     ExitCode::SUCCESS
 }
 
+fn ended(result: Result<ExitCode, Box<dyn Error>>) -> ExitCode {
+    result.unwrap_or_else(|error| {
+        log::write(&format!("samovar-php: {error}"), "");
+        ExitCode::FAILURE
+    })
+}
+
 fn main() -> ExitCode {
     let inherited = match options::parse() {
         Ok(options::Invocation::Template(inherited)) => *inherited,
@@ -58,13 +68,8 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(options::Invocation::Ask(question)) => return respond(question),
-        Ok(options::Invocation::Test(start)) => match test_image::run(*start) {
-            Ok(status) => return status,
-            Err(error) => {
-                log::write(&format!("samovar-php: {error}"), "");
-                return ExitCode::FAILURE;
-            }
-        },
+        Ok(options::Invocation::Test(start)) => return ended(test_image::run(*start)),
+        Ok(options::Invocation::Lint(start)) => return ended(compile_only::run(&start)),
         Err(error) => {
             log::write(
                 &format!("samovar-php: {error}\nhint: run `samovar serve`, which starts it"),
@@ -85,7 +90,7 @@ fn main() -> ExitCode {
 }
 
 /// Whether the server has closed its end of the channel.
-fn is_end_of_channel(error: &(dyn std::error::Error + 'static)) -> bool {
+fn is_end_of_channel(error: &(dyn Error + 'static)) -> bool {
     let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     matches!(kind, Some(ErrorKind::BrokenPipe | ErrorKind::ConnectionReset))
 }
@@ -130,6 +135,7 @@ mod tests {
             "boundary",
             "engine",
             "options",
+            "cli_settings",
             "life",
             "warmup",
             "image",
@@ -137,6 +143,7 @@ mod tests {
             "console",
             "template",
             "test_image",
+            "compile_only",
         ];
         samovar_testkit::rooms::check(concat!(env!("CARGO_MANIFEST_DIR"), "/src"), &rooms);
     }

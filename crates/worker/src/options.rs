@@ -4,8 +4,8 @@
 use crate::boundary;
 use crate::engine;
 use samovar_channel::{
-    ASK_FLAG, ENGINE_FLAG, GraphEnd, LoadsEnd, NoStart, PhpQuestion, START_FLAG, Start, TEST_FLAG,
-    TemplateEnd, TestStart, WorkerOptions,
+    ASK_FLAG, ENGINE_FLAG, GraphEnd, LINT_FLAG, LintStart, LoadsEnd, NoStart, PhpQuestion,
+    START_FLAG, Start, TEST_FLAG, TemplateEnd, TestStart, WorkerOptions,
 };
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -44,6 +44,8 @@ pub(crate) enum Invocation {
     Ask(PhpQuestion),
     /// Run of tests.
     Test(Box<TestStart>),
+    /// Compilation of files.
+    Lint(Box<LintStart>),
 }
 
 /// An error in the command line or in the inherited descriptors.
@@ -69,6 +71,8 @@ samovar-php: the worker process of Samovar; `samovar serve` starts it.
                          directives and extensions that `samovar doctor` checks
   --test FD              start as the process of `samovar test` that units of tests are forked
                          from: FD is a memory file with the settings
+  --lint FD              start as the process of `samovar lint` that compiles files: FD is a memory
+                         file with the settings
   --template FD NAME     start as the server's template: FD is a memory file with the settings,
                          NAME is the name of the application, for process lists";
 
@@ -89,6 +93,10 @@ pub(crate) fn parse() -> Result<Invocation, WrongStart> {
         Some(TEST_FLAG) => {
             let start = TestStart::read(file(&words.next().unwrap_or_default(), TEST_FLAG)?)?;
             Ok(Invocation::Test(Box::new(start)))
+        }
+        Some(LINT_FLAG) => {
+            let start = LintStart::read(file(&words.next().unwrap_or_default(), LINT_FLAG)?)?;
+            Ok(Invocation::Lint(Box::new(start)))
         }
         Some(START_FLAG) => inherit(&words.next().unwrap_or_default()),
         _ => Err(WrongStart::Unknown(word)),

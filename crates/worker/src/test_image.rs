@@ -11,7 +11,7 @@ mod orphans;
 
 use crate::options::open;
 use crate::php_options::PhpOptions;
-use crate::{boundary, os, relinking, shared};
+use crate::{boundary, cli_settings, os, relinking, shared};
 use orphans::Orphans;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -38,10 +38,6 @@ const UNITS_MAX: usize = 1024;
 const SHARED_BYTES: u64 = 16 << 20;
 /// Maximum time for the end of a unit that was killed.
 const END_LIMIT: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-/// Folder of Debian's configuration, by PHP version.
-const DEBIAN: &str = "/etc/php";
-/// Variables that name PHP's configuration.
-const INI_VARIABLES: [&str; 2] = ["PHPRC", "PHP_INI_SCAN_DIR"];
 
 /// A running unit.
 struct Unit {
@@ -74,24 +70,15 @@ pub(crate) fn run(start: TestStart) -> Result<ExitCode, Box<dyn Error>> {
     os::close_others(&[channel.as_raw_fd()]);
     // The boot may take any time and does not look at the channel.
     os::terminate_with_parent(start.parent);
-    let variables = use_configuration_of_cli(start.options.php_ini.as_deref());
+    let variables = cli_settings::use_files_of_cli(start.options.php_ini.as_deref());
     boundary::php_startup(PhpOptions::new(&start.options, false)?)?;
-    for variable in variables {
-        // SAFETY: the process has one thread.
-        unsafe { std::env::remove_var(variable) };
-    }
-    let (loaded, built) = (boundary::php_version(), boundary::php_built_for());
-    if loaded != built {
-        return Err(format!(
-            "built for PHP {built}, but libphp is {loaded}\nhint: rebuild samovar-php for this PHP"
-        )
-        .into());
-    }
+    cli_settings::remove(&variables);
+    cli_settings::check_version()?;
     os::reset_rust_signal_handlers();
     relinking::relink(start.options.relink);
     let files = start.driver.parent().map(Path::to_owned);
     let word = |path: PathBuf| CString::new(path.into_os_string().into_vec());
-    let binary = php_binary(&built).map(word).transpose()?.unwrap_or_default();
+    let binary = php_binary(&boundary::php_built_for()).map(word).transpose()?.unwrap_or_default();
     let (driver, script) = (word(start.driver)?, word(start.script)?);
     let image = Image {
         channel,
@@ -107,34 +94,13 @@ pub(crate) fn run(start: TestStart) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(u8::try_from(status).unwrap_or(u8::MAX)))
 }
 
-/// Makes PHP read the files that the command `php` reads. Only Debian has separate ones. Returns
-/// the variables that were set for it.
-fn use_configuration_of_cli(php_ini: Option<&Path>) -> Vec<&'static str> {
-    let built = boundary::php_built_for();
-    let folder = Path::new(DEBIAN).join(minor(&built)).join("cli");
-    let mut set = Vec::new();
-    for (name, value) in INI_VARIABLES.into_iter().zip([folder.clone(), folder.join("conf.d")]) {
-        let is_given = std::env::var_os(name).is_some() || (name == "PHPRC" && php_ini.is_some());
-        if !is_given && value.is_dir() {
-            // SAFETY: the process has one thread.
-            unsafe { std::env::set_var(name, value) };
-            set.push(name);
-        }
-    }
-    set
-}
-
-/// Returns `8.2` for `8.2.31`.
-fn minor(version: &str) -> String {
-    version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
-}
-
 /// Finds PHP's command line of this version on `PATH`.
 fn php_binary(version: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> =
         std::env::split_paths(&path).filter(|folder| folder.is_absolute()).collect();
-    let names = [format!("php{}", minor(version)), "php".to_owned()].map(OsString::from);
+    let names =
+        [format!("php{}", cli_settings::minor(version)), "php".to_owned()].map(OsString::from);
     names
         .iter()
         .find_map(|name| folders.iter().map(|folder| folder.join(name)).find(|file| file.is_file()))

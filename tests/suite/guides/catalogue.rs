@@ -36,6 +36,7 @@ const EXPLAINING: &[&str] = &[
     "guide/kubernetes",
     "guide/leaks",
     "guide/limits",
+    "guide/lint",
     "guide/locations",
     "guide/logs",
     "guide/mocks",

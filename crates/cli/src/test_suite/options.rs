@@ -1,21 +1,17 @@
 //! Flags of `samovar test`, and the runs that they describe.
 
-use anyhow::{Context, Result, anyhow, bail};
+use crate::php_flags::{self, existing_file};
+use anyhow::{Context, Result, bail};
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use samovar_config::{PhpBinary, locate_worker};
+use samovar_config::locate_worker;
 use samovar_testing::{By, Framework, Options, Quarantine, default_command};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Maximum number of processes.
-const JOBS_MAX: i64 = 256;
 /// Maximum number of reruns.
 const RERUNS_MAX: i64 = 100;
 /// Maximum run time of a unit without `--time-limit`.
 const TIME_LIMIT: Duration = Duration::from_mins(5);
-/// Maximum number of versions of PHP.
-const VERSIONS_MAX: usize = 8;
 /// File with known failures.
 const QUARANTINE: &str = "samovar-quarantine.toml";
 
@@ -46,11 +42,7 @@ pub(super) fn define() -> Command {
     Command::new("test")
         .about("Runs a test suite in parallel, each class in a fork of the booted application")
         .after_help(HELP)
-        .arg(
-            text("jobs", "N", "Number of tests that run at the same time [default: processors]")
-                .short('j')
-                .value_parser(value_parser!(i64).range(1..=JOBS_MAX)),
-        )
+        .arg(php_flags::jobs("Number of tests that run at the same time [default: processors]"))
         .arg(
             text("by", "UNIT", "Tests that share a process: class, file or test")
                 .default_value("class")
@@ -91,20 +83,8 @@ pub(super) fn define() -> Command {
         .arg(text("before", "COMMAND", "Shell command before the tests of each process"))
         .arg(text("after", "COMMAND", "Shell command after the tests of each process"))
         .arg(path("log-junit", "FILE", "Write the results in JUnit's format"))
-        .arg(
-            text("php", "VERSIONS", "PHP version, or several to compare: 8.2,8.4")
-                .value_parser(versions),
-        )
-        .arg(path("php-ini", "FILE", "php.ini to use instead of the command line's"))
-        .arg(
-            Arg::new("define")
-                .long("define")
-                .short('d')
-                .value_name("KEY=VALUE")
-                .action(ArgAction::Append)
-                .value_parser(directive)
-                .help("Directive that overrides php.ini"),
-        )
+        .arg(php_flags::versions("PHP version, or several to compare: 8.2,8.4"))
+        .args(php_flags::settings())
         .arg(
             Arg::new("command")
                 .value_name("COMMAND")
@@ -116,14 +96,11 @@ pub(super) fn define() -> Command {
 
 pub(super) fn hint(flag: &str) -> Option<&'static str> {
     match flag {
-        "--jobs <N>" => Some("it takes a number from 1 to 256"),
         "--by <UNIT>" => Some("it takes `class`, `file` or `test`"),
         "--time-limit <TIME>" => Some("it takes a time, such as `30s` or `5m`"),
         "--rerun-failed <N>" => Some("it takes a number from 0 to 100"),
         "--shuffle[=<SEED>]" => Some("it takes a number, as in --shuffle=17"),
-        "--php <VERSIONS>" => Some("it takes versions such as `8.2`, separated by commas"),
-        "--define <KEY=VALUE>" => Some("it takes a directive, such as `memory_limit=1G`"),
-        _ => None,
+        _ => php_flags::hint(flag),
     }
 }
 
@@ -150,27 +127,6 @@ fn seed(text: &str) -> Result<u64, String> {
     text.parse::<u32>().map(u64::from).map_err(|error| error.to_string())
 }
 
-fn versions(text: &str) -> Result<Vec<String>, String> {
-    let all: Vec<_> = text.split(',').map(|version| version.trim().to_owned()).collect();
-    let is_version = |text: &String| {
-        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        text.split_once('.').is_some_and(|(major, minor)| is_number(major) && is_number(minor))
-    };
-    if all.len() > VERSIONS_MAX || !all.iter().all(is_version) {
-        return Err("no versions".to_owned());
-    }
-    Ok(all)
-}
-
-fn directive(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_name) || value.contains('\n') {
-        return Err("no directive".to_owned());
-    }
-    Ok((name.to_owned(), value.to_owned()))
-}
-
 /// Whether the results of several versions of PHP are compared.
 pub(super) fn compares(matches: &ArgMatches) -> bool {
     matches.get_one::<Vec<String>>("php").is_some_and(|versions| versions.len() > 1)
@@ -192,23 +148,19 @@ pub(super) fn runs(matches: &ArgMatches) -> Result<(Vec<Options>, Option<PathBuf
         );
     }
     let text = |name: &str| matches.get_one::<String>(name).cloned();
-    let define: BTreeMap<String, String> =
-        matches.get_many("define").into_iter().flatten().cloned().collect();
     let options = Options {
         worker: PathBuf::new(),
-        jobs: matches
-            .get_one::<i64>("jobs")
-            .map_or_else(processors, |jobs| usize::try_from(*jobs).unwrap_or(1)),
+        jobs: php_flags::jobs_of(matches),
         by: matches.get_one("by").copied().unwrap_or(By::Class),
         time_limit: matches.get_one("time-limit").copied().unwrap_or(TIME_LIMIT),
-        boot: matches.get_one::<PathBuf>("boot").map(|file| existing(&folder, file)).transpose()?,
+        boot: matches
+            .get_one::<PathBuf>("boot")
+            .map(|file| existing_file(&folder, file))
+            .transpose()?,
         preload: !matches.get_flag("no-preload"),
         mocks: matches.get_flag("mocks"),
-        php_ini: matches
-            .get_one::<PathBuf>("php-ini")
-            .map(|file| existing(&folder, file))
-            .transpose()?,
-        define,
+        php_ini: php_flags::php_ini(matches, &folder)?,
+        define: php_flags::define(matches),
         reruns: matches
             .get_one::<i64>("rerun-failed")
             .map_or(0, |n| u32::try_from(*n).unwrap_or(0)),
@@ -219,40 +171,15 @@ pub(super) fn runs(matches: &ArgMatches) -> Result<(Vec<Options>, Option<PathBuf
         framework,
         folder,
     };
-    let versions = matches.get_one::<Vec<String>>("php").cloned().unwrap_or_default();
-    let selections: Vec<_> = if versions.is_empty() {
-        vec![None]
-    } else {
-        versions.into_iter().map(|version| Some(PhpBinary::Version(version))).collect()
-    };
-    let with = |selection: Option<PhpBinary>| {
-        // Here the flag for a version is --php.
-        let worker = locate_worker(selection.as_ref())
-            .map_err(|error| anyhow!(error.to_string().replace("--php-binary", "--php")))?;
-        Ok(Options { worker, ..options.clone() })
-    };
-    Ok((selections.into_iter().map(with).collect::<Result<_>>()?, log_junit))
-}
-
-fn processors() -> usize {
-    let max = usize::try_from(JOBS_MAX).unwrap_or(1);
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(max)
-}
-
-fn existing(folder: &Path, file: &Path) -> Result<PathBuf> {
-    let file = folder.join(file);
-    if !file.is_file() {
-        bail!(
-            "cannot read `{}`: there is no such file\nhint: name a file that exists",
-            file.display()
-        );
-    }
-    Ok(file)
+    let workers = php_flags::selected(matches)?;
+    let workers = if workers.is_empty() { vec![locate_worker(None)?] } else { workers };
+    let with = |worker| Options { worker, ..options.clone() };
+    Ok((workers.into_iter().map(with).collect(), log_junit))
 }
 
 fn quarantine(matches: &ArgMatches, folder: &Path) -> Result<Quarantine> {
     match matches.get_one::<PathBuf>("quarantine") {
-        Some(file) => Quarantine::read(&existing(folder, file)?),
+        Some(file) => Quarantine::read(&existing_file(folder, file)?),
         None => Quarantine::read(&folder.join(QUARANTINE)),
     }
 }

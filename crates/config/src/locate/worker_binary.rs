@@ -44,6 +44,17 @@ pub fn locate_worker(selection: Option<&PhpBinary>) -> Result<PathBuf, Problem> 
     folders.locate(selection)
 }
 
+/// Returns all installed worker binaries: the one without a version in its name, and those of the
+/// versions, the oldest first.
+///
+/// # Errors
+/// There is none.
+pub fn locate_workers() -> Result<Vec<PathBuf>, Problem> {
+    let own = std::env::current_exe().ok();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Folders::new(own.as_deref().and_then(Path::parent), &path).all()
+}
+
 /// The folders to search, in this order.
 struct Folders {
     workers: Vec<PathBuf>,
@@ -78,6 +89,12 @@ impl Folders {
                 found.ok_or_else(|| self.missing(NAME, None))
             }
         }
+    }
+
+    fn all(&self) -> Result<Vec<PathBuf>, Problem> {
+        let found: Vec<_> =
+            self.program(NAME).into_iter().chain(self.versions().into_values()).collect();
+        if found.is_empty() { Err(self.missing(NAME, None)) } else { Ok(found) }
     }
 
     fn program(&self, name: &str) -> Option<PathBuf> {
@@ -201,6 +218,8 @@ mod tests {
         let look = || Folders::new(Some(&own), bin.as_os_str()).locate(None);
         let hint = look().unwrap_err().hint;
         assert!(hint.contains("`apt install samovar-php8.2`"), "{hint}");
+        let hint = Folders::new(Some(&own), bin.as_os_str()).all().unwrap_err().hint;
+        assert!(hint.contains("`apt install samovar-php8.2`"), "{hint}");
 
         program(&bin.join("php8.4"));
         std::os::unix::fs::symlink("php8.4", bin.join("php")).unwrap();
@@ -211,6 +230,13 @@ mod tests {
             program(&own.join(name));
         }
         assert_eq!(look(), Ok(own.join("samovar-php8.4")));
+        let all = || Folders::new(Some(&own), bin.as_os_str()).all().unwrap();
+        let paths = |names: &[&str]| names.iter().map(|name| own.join(name)).collect::<Vec<_>>();
+        let versions = ["samovar-php8.2", "samovar-php8.4", "samovar-php8.10"];
+        assert_eq!(all(), paths(&versions));
+        program(&own.join("samovar-php"));
+        assert_eq!(all(), [paths(&["samovar-php"]), paths(&versions)].concat());
+        fs::remove_file(own.join("samovar-php")).unwrap();
         fs::remove_file(own.join("samovar-php8.4")).unwrap();
         assert_eq!(look(), Ok(own.join("samovar-php8.10")));
     }

@@ -39,7 +39,7 @@ const NAMED_MAX: usize = 3;
 
 /// Effect of a changed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// The application must boot again, if it is booted in advance.
     Code,
     /// The application and the server's settings must be read again.
@@ -50,9 +50,11 @@ pub(super) enum Kind {
 
 /// A changed file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Change {
-    pub(super) path: PathBuf,
-    pub(super) kind: Kind,
+pub struct Change {
+    /// The file.
+    pub path: PathBuf,
+    /// Its effect.
+    pub kind: Kind,
 }
 
 /// Whether a folder with this name is watched.

@@ -26,7 +26,7 @@ const BATCH_FILES_MAX: usize = 1_000;
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Watched folders of a project.
-pub(super) struct Watch {
+pub struct Watch {
     inotify: OwnedFd,
     project: PathBuf,
     ignored: Vec<String>,
@@ -37,8 +37,12 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Starts to watch the project.
-    pub(super) fn open(project: &Path, ignored: &[String]) -> Result<Watch> {
+    /// Starts to watch the project, without folders of these names and the usual ones of
+    /// dependencies, caches and logs.
+    ///
+    /// # Errors
+    /// The user has too many watches.
+    pub fn open(project: &Path, ignored: &[String]) -> Result<Watch> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).context(
             "cannot watch the project\nhint: raise fs.inotify.max_user_instances with sysctl",
         )?;
@@ -56,17 +60,20 @@ impl Watch {
     }
 
     /// Returns the number of watched folders.
-    pub(super) fn folders(&self) -> usize {
+    pub fn folders(&self) -> usize {
         self.folders.len()
     }
 
     /// Returns a warning that was not returned before.
-    pub(super) fn warning(&mut self) -> Option<String> {
+    pub fn warning(&mut self) -> Option<String> {
         self.warning.take()
     }
 
     /// Waits for changes that matter. Each file is reported once.
-    pub(super) fn wait(&mut self) -> rustix::io::Result<Vec<Change>> {
+    ///
+    /// # Errors
+    /// The system reports no more changes.
+    pub fn wait(&mut self) -> rustix::io::Result<Vec<Change>> {
         let mut changed = Vec::new();
         let mut begun = None;
         loop {

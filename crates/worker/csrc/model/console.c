@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 static const char CLI_NAME[] = "cli";
+static const char NAMESPACE[] = "samovar\\";
 static char **arguments;
 /* The script that runs. */
 static const char *script;
@@ -132,6 +133,17 @@ static void give_malloc_back(void) {
     mallopt(M_TRIM_THRESHOLD, 128 * 1024);
 }
 
+/* Libraries look for some of them. */
+void samovar_hide_functions_of_servers(void) {
+    const zend_module_entry *own = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("samovar"));
+    for (const zend_function_entry *f = own ? own->functions : NULL; f && f->fname; f++) {
+        if (zend_binary_strncasecmp(f->fname, strlen(f->fname), NAMESPACE, sizeof NAMESPACE - 1,
+                                    sizeof NAMESPACE - 1) != 0) {
+            zend_hash_str_del(CG(function_table), f->fname, strlen(f->fname));
+        }
+    }
+}
+
 /* ---- the run ------------------------------------------------------------------------------- */
 
 static void define_stream(const char *name, const char *url, const char *mode) {
@@ -168,15 +180,14 @@ static void execute(void) {
     zend_end_try();
 }
 
-int samovar_console_run(int count, char **words, const char *file, void (*begin)(void)) {
+void samovar_console_begin(int count, char **words, bool forces_limits) {
     arguments = words;
-    script = file;
     samovar_place = SAMOVAR_RUNS_CONSOLE;
     samovar_current = NULL;
     give_signals_back();
     give_malloc_back();
     become_cli();
-    if (begin) {
+    if (!forces_limits) {
         sapi_module.activate = activate_plain;
     }
     SG(server_context) = NULL;
@@ -185,6 +196,11 @@ int samovar_console_run(int count, char **words, const char *file, void (*begin)
     SG(request_info).path_translated = words[0];
     SG(request_info).no_headers = 1;
     SG(options) |= SAPI_OPTION_NO_CHDIR;
+}
+
+int samovar_console_run(int count, char **words, const char *file, void (*begin)(void)) {
+    script = file;
+    samovar_console_begin(count, words, !begin);
     if (php_request_startup() == FAILURE) {
         return 1;
     }

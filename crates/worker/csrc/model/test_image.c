@@ -5,8 +5,6 @@
 #include "rollback/reseed.h"
 #include <php.h>
 
-static const char NAMESPACE[] = "samovar\\";
-
 ZEND_BEGIN_ARG_WITH_RETURN_TYPE_INFO_EX(arginfo_next_order, 0, 0, IS_STRING, 1)
 ZEND_END_ARG_INFO()
 
@@ -29,17 +27,6 @@ static ZEND_FUNCTION(samovar_test_order) {
 static const zend_function_entry functions[] = {ZEND_FE(samovar_test_order, arginfo_next_order)
                                                     ZEND_FE_END};
 
-/* PHP's command line has no functions of web servers. Libraries look for some of them. */
-static void hide_functions_of_servers(void) {
-    const zend_module_entry *own = zend_hash_str_find_ptr(&module_registry, ZEND_STRL("samovar"));
-    for (const zend_function_entry *f = own ? own->functions : NULL; f && f->fname; f++) {
-        if (zend_binary_strncasecmp(f->fname, strlen(f->fname), NAMESPACE, sizeof NAMESPACE - 1,
-                                    sizeof NAMESPACE - 1) != 0) {
-            zend_hash_str_del(CG(function_table), f->fname, strlen(f->fname));
-        }
-    }
-}
-
 /* Test frameworks start the tests that need a process of their own with PHP_BINARY. */
 static void set_binary(const char *binary) {
     zend_constant *constant = zend_hash_str_find_ptr(EG(zend_constants), ZEND_STRL("PHP_BINARY"));
@@ -55,7 +42,7 @@ static void register_order(void) {
 
 int samovar_php_tests(const char *driver, const char *script, const char *binary) {
     char *words[] = {(char *)script, NULL};
-    hide_functions_of_servers();
+    samovar_hide_functions_of_servers();
     set_binary(binary);
     return samovar_console_run(1, words, driver, register_order);
 }
