@@ -6,6 +6,7 @@
 
 mod message;
 mod sql;
+mod sql_values;
 mod text;
 
 use crate::report::{Entry, Report, ReportedError, Statement, StatementKind, WaitKind};

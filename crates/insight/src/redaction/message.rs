@@ -1,17 +1,32 @@
 //! Secret values in messages of exceptions.
 //!
 //! A message is text of the application, so this finds values by their surroundings: the value
-//! after a secret name (`token=…`, `"password": "…"`), the credentials of a URL, a bearer token,
-//! and the literals of an SQL statement. It changes at most [`VALUES_MAX`] values; the rest of a
-//! message with more of them is removed.
+//! after a secret name (`token=…`, `"password": "…"`), the credentials and the query string of a
+//! URL, a bearer token, a key with a known prefix, and the values of a database (`sql_values.rs`).
+//! It changes at most [`VALUES_MAX`] values; the rest of a message with more of them is removed.
 
-use super::text::credentials;
+use super::sql_values::{self, is_word, quoted_end};
+use super::text::{credentials, query};
 use std::ops::Range;
 
 /// Maximum number of replaced values of one message.
 const VALUES_MAX: usize = 64;
-/// Words after which a quoted text of a database's message is a name, not a value.
-const NAMES: [&str; 6] = ["key", "table", "column", "field", "database", "constraint"];
+/// Prefixes of keys that services give out, and the minimum length of such a key.
+const KEYS: [&str; 12] = [
+    "sk_",
+    "pk_",
+    "rk_",
+    "whsec_",
+    "ghp_",
+    "gho_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "AKIA",
+    "eyJ",
+];
+const KEY_BYTES_MIN: usize = 16;
 
 /// Returns the message with `blot` in place of secret values. Returns `None` if it has none.
 pub(super) fn redacted(
@@ -38,13 +53,23 @@ pub(super) fn redacted(
     (values > 0).then(|| clean + &message[from..])
 }
 
+/// Returns whether a message may quote values of a database: it has a part of a statement, or a
+/// phrase of the drivers.
 fn is_sql(message: &str) -> bool {
+    const PARTS: [&str; 10] = [
+        "SQLSTATE",
+        "SELECT ",
+        "INSERT ",
+        "UPDATE ",
+        "DELETE ",
+        "DUPLICATE ENTRY ",
+        "SQL SYNTAX",
+        "QUERY FAILED",
+        " VALUE: ",
+        "DETAIL: ",
+    ];
     let upper = message.to_ascii_uppercase();
-    ["SQLSTATE", "SELECT ", "INSERT ", "UPDATE ", "DELETE "].iter().any(|word| upper.contains(word))
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-')
+    PARTS.iter().any(|part| upper.contains(part))
 }
 
 /// Returns the next secret value at or after `from`.
@@ -57,6 +82,9 @@ fn next_value(
     let mut at = from;
     while let Some(c) = message[at..].chars().next() {
         let rest = &message[at..];
+        if has_sql && let Some(value) = sql_values::at(message, at) {
+            return Some(value);
+        }
         if is_word(c) {
             let len = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
             let (word, end) = (&rest[..len], at + len);
@@ -64,6 +92,8 @@ fn next_value(
                 value_after(message, end)
             } else if word.eq_ignore_ascii_case("bearer") {
                 after_blanks(message, end)
+            } else if is_key(word) {
+                after_blanks(message, at)
             } else {
                 None
             };
@@ -76,12 +106,12 @@ fn next_value(
             if let Some((from, to)) = credentials(message, at).filter(|(from, to)| from < to) {
                 return Some(from..to);
             }
-        } else if has_sql && c == '\'' {
-            let end = quoted_end(message, at + 1, '\'');
-            if !is_name(&message[..at]) && end > at + 1 {
-                return Some(at + 1..end);
-            }
-            at = (end + 1).min(message.len());
+        } else if c == '?'
+            && let Some((from, to)) = query(message, at)
+        {
+            return Some(from..to);
+        } else if has_sql && let Some(end) = sql_values::name_end(message, at) {
+            at = end;
         } else {
             at += c.len_utf8();
         }
@@ -89,15 +119,9 @@ fn next_value(
     None
 }
 
-/// Returns whether the quoted text after `before` is the name of a part of a database.
-fn is_name(before: &str) -> bool {
-    let word = before.trim_end().rsplit(|c| !is_word(c)).next().unwrap_or_default();
-    NAMES.iter().any(|name| word.eq_ignore_ascii_case(name))
-}
-
-/// Returns the position of the closing quote, or the end of the message.
-fn quoted_end(message: &str, from: usize, quote: char) -> usize {
-    message[from..].find(quote).map_or(message.len(), |len| from + len)
+/// Returns whether a word begins with a key that a service has given out.
+fn is_key(word: &str) -> bool {
+    word.len() >= KEY_BYTES_MIN && KEYS.iter().any(|prefix| word.starts_with(prefix))
 }
 
 /// Returns the value after a name: `name=value`, `name: value`, `"name" => "value"`.
@@ -149,10 +173,67 @@ mod tests {
             ("Authorization: Bearer ey.x", "Authorization: Bearer (redacted)"),
             ("sent bearer ey.x to api", "sent bearer (redacted) to api"),
             ("cannot open redis://app:pw@cache/1", "cannot open redis://(redacted)@cache/1"),
-            ("cannot open https://a.example/?x=@", "cannot open https://a.example/?x=@"),
+            ("cannot open https://a.example/?x=@", "cannot open https://a.example/?(redacted)"),
+            (
+                "GET https://s3.example/b?X-Amz-Signature=ab%2F12&x=1: 403",
+                "GET https://s3.example/b?(redacted) 403",
+            ),
+            ("is it so? a = b", "is it so? a = b"),
+            ("Invalid key: sk_live_51HxAbCdEf9x.", "Invalid key: (redacted)"),
+            ("jwt eyJhbGciOiJIUzI1NiJ9.eyJ.sig expired", "jwt (redacted) expired"),
+            ("task sk_7 of eyJx", "task sk_7 of eyJx"),
+            (
+                "Duplicate entry 'bob@a.example' for key 'users.mail'",
+                "Duplicate entry '(redacted)' for key 'users.mail'",
+            ),
+            (
+                "Incorrect integer value: 'bob' for column 'id' at row 1",
+                "Incorrect integer value: '(redacted)' for column 'id' at row 1",
+            ),
             (
                 "SQLSTATE[23000]: Duplicate entry 'bob@a.example' for key 'users.mail'",
                 "SQLSTATE[23000]: Duplicate entry '(redacted)' for key 'users.mail'",
+            ),
+            (
+                "Couldn't run: SELECT * FROM t WHERE a='bob' AND b='it''s bob' AND c = 'x'",
+                "Couldn't run: SELECT * FROM t WHERE a='(redacted)' AND b='(redacted)' AND c = \
+                 '(redacted)'",
+            ),
+            // Whether the backslash escapes depends on the database.
+            (r"SELECT 'it\'s bob' FROM t WHERE a = 'bob' AND b", "SELECT '(redacted)' AND b"),
+            (
+                r#"SQLSTATE: SELECT * FROM "users" WHERE name = "bob" AND mail LIKE "b""#,
+                r#"SQLSTATE: SELECT * FROM "users" WHERE name = "(redacted)" AND mail LIKE "(redacted)""#,
+            ),
+            (
+                "SQLSTATE[23505]: Unique violation: 7 ERROR:  duplicate key value violates unique \
+                 constraint \"mail\"\nDETAIL:  Key (mail)=(bob (x)@a.example) already exists.",
+                "SQLSTATE[23505]: Unique violation: 7 ERROR:  duplicate key value violates unique \
+                 constraint \"mail\"\nDETAIL:  Key (mail)=((redacted)) already exists.",
+            ),
+            (
+                "SQLSTATE[23502]: ERROR: null value\nDETAIL:  Failing row contains (1, bob, null).",
+                "SQLSTATE[23502]: ERROR: null value\nDETAIL:  Failing row contains ((redacted)).",
+            ),
+            (
+                r#"SQLSTATE[22P02]: ERROR:  invalid input syntax for type integer: "bob""#,
+                r#"SQLSTATE[22P02]: ERROR:  invalid input syntax for type integer: "(redacted)""#,
+            ),
+            (
+                "SQLSTATE[23000]: x (Connection: mysql, SQL: insert into `u` (`m`) values (bob))",
+                "SQLSTATE[23000]: x (Connection: mysql, SQL: (redacted))",
+            ),
+            (
+                "An exception while executing 'INSERT INTO u VALUES (?)' with params [\"bob\", 7]:",
+                "An exception while executing '(redacted)' with params [(redacted)]:",
+            ),
+            (
+                "SELECT * FROM t WHERE card = 4111111111111111",
+                "SELECT * FROM t WHERE card = (redacted)",
+            ),
+            (
+                "SQLSTATE[HY000]: General error: 1062 at 127.0.0.1",
+                "SQLSTATE[HY000]: General error: 1062 at 127.0.0.1",
             ),
             (
                 "failed: SELECT * FROM users WHERE name = 'bob' AND x = ''",

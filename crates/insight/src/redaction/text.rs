@@ -43,7 +43,7 @@ fn is_end(c: char) -> bool {
 }
 
 /// Returns the query string after a question mark: the first parameter has a name and a value.
-fn query(text: &str, mark: usize) -> Option<(usize, usize)> {
+pub(super) fn query(text: &str, mark: usize) -> Option<(usize, usize)> {
     let from = mark + 1;
     let rest = &text[from..];
     let len = rest.find(|c: char| is_end(c) || c == '#').unwrap_or(rest.len());
