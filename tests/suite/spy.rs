@@ -125,10 +125,15 @@ struct Busy {
 
 impl Busy {
     fn start(code: &str) -> Self {
+        Self::start_with(code, &[])
+    }
+
+    fn start_with(code: &str, environment: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let file = folder.path().join("busy.php");
         std::fs::write(&file, format!("<?php\n{code}")).expect("a script");
         let mut command = Command::new(php::program("php"));
+        command.envs(environment.iter().copied());
         let child = command.arg(&file).stdout(Stdio::null()).spawn().expect("PHP is there");
         let busy = Self { child, folder };
         let has_begun = |out: Output| text(&out.stdout).contains("{main}").then_some(());

@@ -30,6 +30,9 @@ pub struct Layout {
     pub(crate) line_start: usize,
 }
 
+/// API number of PHP 8.2, whose packed arrays have no keys.
+const PACKED_ZVALS_SINCE: u32 = 20_220_829;
+
 /// One entry per known version.
 pub static LAYOUTS: [Layout; 5] = [
     Layout {
@@ -93,6 +96,12 @@ impl Layout {
     /// `zend_op_array.last_var`: the number of compiled variables.
     pub(crate) fn last_var(&self) -> usize {
         self.last - 4
+    }
+
+    /// Size of an entry of a packed array: a `Bucket` before PHP 8.2, then a `zval`.
+    pub(crate) fn packed_bytes(&self) -> u64 {
+        let is_bucket = self.api < PACKED_ZVALS_SINCE;
+        (if is_bucket { array::BUCKET_BYTES } else { zval::BYTES }) as u64
     }
 
     /// `zend_op_array.vars`: the names of compiled variables.

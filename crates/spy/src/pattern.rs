@@ -5,6 +5,7 @@ use crate::stack::{Function, Stack};
 /// A pattern. Names of functions ignore case in PHP, and so does the pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
+    text: String,
     /// Parts between the stars, in lower case.
     parts: Vec<String>,
     /// Whether the whole name must match: there is a star.
@@ -15,7 +16,12 @@ impl Pattern {
     /// Reads a pattern. Without a star, it matches names that contain it.
     pub fn new(text: &str) -> Pattern {
         let parts = text.to_ascii_lowercase().split('*').map(str::to_owned).collect();
-        Pattern { parts, is_whole: text.contains('*') }
+        Pattern { text: text.to_owned(), parts, is_whole: text.contains('*') }
+    }
+
+    /// The pattern as it was given.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Whether a function's name with its class matches: `App\Shop::basket`, `strlen`.

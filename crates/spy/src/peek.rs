@@ -93,6 +93,12 @@ impl Peek {
         format!("${}{key}", self.name)
     }
 
+    /// Scope of the variable: the pattern of its functions, or `globals`.
+    #[must_use]
+    pub fn scope(&self) -> &str {
+        self.function.as_ref().map_or("globals", Pattern::text)
+    }
+
     /// Reads the variable of the innermost call that has it, or the global one. `places` has the
     /// calls of the frames. `None` if there is no such variable, or if it has no value.
     pub(crate) fn look(
@@ -104,7 +110,7 @@ impl Peek {
     ) -> Result<Option<String>, Error> {
         let Some(pattern) = &self.function else {
             let table = executor.wrapping_add(SYMBOL_TABLE as u64);
-            return self.settled(memory, || tables::find(memory, table, &self.name));
+            return self.settled(memory, layout, || tables::find(memory, table, &self.name));
         };
         let calls = frames.iter().zip(places);
         let wanted =
@@ -116,7 +122,7 @@ impl Peek {
                 Some(func) if func == place.func => Value::read(memory, at),
                 _ => Ok(None),
             };
-            let found = self.settled(memory, value)?;
+            let found = self.settled(memory, layout, value)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -130,11 +136,12 @@ impl Peek {
     fn settled(
         &self,
         memory: &impl Memory,
+        layout: &Layout,
         read: impl Fn() -> Result<Option<Value>, Error>,
     ) -> Result<Option<String>, Error> {
-        let mut before = self.seen(memory, &read)?;
+        let mut before = self.seen(memory, layout, &read)?;
         for _ in 0..LOOKS_MAX {
-            let later = self.seen(memory, &read)?;
+            let later = self.seen(memory, layout, &read)?;
             match (before, &later) {
                 (None, None) => return Ok(None),
                 (Some((value, text)), Some((now, again)))
@@ -153,6 +160,7 @@ impl Peek {
     fn seen(
         &self,
         memory: &impl Memory,
+        layout: &Layout,
         read: &impl Fn() -> Result<Option<Value>, Error>,
     ) -> Result<Option<(Value, String)>, Error> {
         let Some(value) = read()? else { return Ok(None) };
@@ -161,7 +169,8 @@ impl Peek {
             if value.kind != zval::ARRAY {
                 return Ok(None);
             }
-            let Some(entry) = tables::find(memory, value.content, key)? else { return Ok(None) };
+            let entry = tables::entry(memory, layout, value.content, key)?;
+            let Some(entry) = entry else { return Ok(None) };
             let Some(entry) = entry.resolved(memory)? else { return Ok(None) };
             value = entry;
         }

@@ -65,13 +65,16 @@ impl Value {
             zval::TRUE => "true".to_owned(),
             zval::INTEGER => self.content.cast_signed().to_string(),
             zval::FLOAT => float(f64::from_bits(self.content)),
-            zval::STRING => match text(memory, self.content, VALUE_BYTES_MAX)? {
-                Some((text, length)) if length > VALUE_BYTES_MAX as u64 => {
-                    format!("\"{text}\"… ({length} bytes)")
+            zval::STRING => {
+                let Some((text, length)) = text(memory, self.content, VALUE_BYTES_MAX)? else {
+                    return Ok(None);
+                };
+                let text = samovar_log::printable(&text);
+                match length > VALUE_BYTES_MAX as u64 {
+                    true => format!("\"{text}\"… ({length} bytes)"),
+                    false => format!("\"{text}\""),
                 }
-                Some((text, _)) => format!("\"{text}\""),
-                None => return Ok(None),
-            },
+            }
             zval::ARRAY => {
                 let mut head = [0; array::BYTES];
                 if !memory.fill(self.content, &mut head)? {
@@ -103,10 +106,13 @@ fn class(memory: &impl Memory, object: u64) -> Result<Option<String>, Error> {
         return Ok(None);
     };
     let Some(name) = memory.word(class.wrapping_add(CLASS_NAME as u64))? else { return Ok(None) };
-    Ok(text(memory, name, VALUE_BYTES_MAX)?.map(|(name, _)| name))
+    // The name of an anonymous class continues with a zero byte and a file.
+    let named = |(name, _): (String, u64)| name.split('\0').next().unwrap_or_default().to_owned();
+    let name = text(memory, name, VALUE_BYTES_MAX)?.map(named);
+    Ok(name.map(|name| samovar_log::printable(&name).into_owned()))
 }
 
-/// A `zend_string`, cut and safe for a terminal, and its length.
+/// The beginning of a `zend_string`, and its length in bytes.
 fn text(
     memory: &impl Memory,
     address: u64,
@@ -126,8 +132,5 @@ fn text(
         // The cut is within a character.
         bytes.truncate(error.valid_up_to());
     }
-    // The name of an anonymous class continues with a zero byte and a file.
-    let text = String::from_utf8_lossy(&bytes);
-    let text = text.split('\0').next().unwrap_or_default();
-    Ok(Some((samovar_log::printable(text).into_owned(), length)))
+    Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), length)))
 }

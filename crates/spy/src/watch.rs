@@ -62,6 +62,8 @@ pub struct Counts {
     pub torn: u64,
     /// Processes that ended.
     pub gone: u64,
+    /// Stacks of threads whose heap cannot be read, although it is wanted.
+    pub without_heap: u64,
 }
 
 /// A thread that runs PHP code.
@@ -261,6 +263,7 @@ impl Watched {
                 let peeked = self.reader.peeked(stack.thread);
                 let (heap, grown_bytes) =
                     if reads_heap { self.look_at_heap(stack.thread) } else { (None, 0) };
+                counts.without_heap += u64::from(reads_heap && heap.is_none());
                 let cpu_ns = used.saturating_sub(before);
                 Some(Sample { pid, stack, activity, cpu_ns, request, peeked, heap, grown_bytes })
             }

@@ -93,3 +93,21 @@ fn program_without_growth_has_no_profile_of_memory() {
     assert_eq!((out.status.code(), text(&out.stdout).as_str()), (Some(1), ""), "{out:?}");
     assert!(text(&out.stderr).contains("the heap did not grow"), "{out:?}");
 }
+
+#[test]
+fn php_without_a_heap_of_its_own_is_named_as_reason() {
+    let busy = Busy::start_with(PLANTED, &[("USE_ZEND_ALLOC", "0")]);
+    let pid = busy.pid();
+    let table = spy(&["--memory", "--duration", "300ms", &pid]);
+    let shown = text(&table.stdout);
+    assert!(shown.contains("\nno heap of PHP can be read\n"), "{table:?}");
+    let record = spy(&["--memory", "--duration", "300ms", "--format", "collapsed", &pid]);
+    for out in [&table, &record] {
+        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        let why = text(&out.stderr);
+        assert!(why.contains("no heap of PHP") && why.contains("USE_ZEND_ALLOC"), "{why}");
+    }
+    let json = spy(&["--memory", "--json", "--duration", "300ms", &pid]);
+    let document: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    assert!(document["without_heap"].as_u64() > Some(0), "{document}");
+}

@@ -17,6 +17,11 @@ class Cart {
         $long = str_repeat('é', 500);
         $options = ['limit' => 7, 'api_key' => 'k-123', 'url' => 'https://u:p@host/'];
         $alias = &$options;
+        $list = ['zero', 'one', 'two'];
+        unset($list[1]);
+        $sparse = [7 => 'seven', -3 => 'minus', '08' => 'text', 'x' => 'y'];
+        $binary = 'a' . chr(0) . 'b' . chr(27) . '[2Jc';
+        $anonymous = new class {};
         $later;
         while (true) { spin($count); }
     }
@@ -51,6 +56,19 @@ fn variables_of_running_functions_are_shown() {
         ("this@Cart::total", "$this", Some("object(Cart)")),
         ("options.limit@Cart::total", "$options[limit]", Some("7")),
         ("alias.limit@Cart::total", "$alias[limit]", Some("7")),
+        ("list.0@Cart::total", "$list[0]", Some("\"zero\"")),
+        ("list.2@Cart::total", "$list[2]", Some("\"two\"")),
+        ("list.1@Cart::total", "$list[1]", None),
+        ("list.3@Cart::total", "$list[3]", None),
+        ("list.-1@Cart::total", "$list[-1]", None),
+        ("list.00@Cart::total", "$list[00]", None),
+        ("sparse.7@Cart::total", "$sparse[7]", Some("\"seven\"")),
+        ("sparse.-3@Cart::total", "$sparse[-3]", Some("\"minus\"")),
+        ("sparse.08@Cart::total", "$sparse[08]", Some("\"text\"")),
+        ("sparse.8@Cart::total", "$sparse[8]", None),
+        ("sparse.x@Cart::total", "$sparse[x]", Some("\"y\"")),
+        ("binary@Cart::total", "$binary", Some("\"a\u{fffd}b\u{fffd}[2Jc\"")),
+        ("anonymous@Cart::total", "$anonymous", Some("object(class@anonymous)")),
         ("later@Cart::total", "$later", None),
         ("options.other@Cart::total", "$options[other]", None),
         ("count.limit@Cart::total", "$count[limit]", None),
@@ -91,6 +109,24 @@ fn global_variables_are_shown() {
     assert_eq!(found["$config[db_password]"], "(redacted)");
     assert_eq!(found["$_SERVER[argc]"], "1");
     assert_eq!(found["$_GET[page]"], Value::Null);
+}
+
+#[test]
+fn variables_of_same_name_keep_their_scopes() {
+    let code = "function inner() { $value = 'in'; while (true) { usleep(100); keep($value); } }\n\
+                function keep($value) {}\n\
+                function outer() { $value = 'out'; inner(); keep($value); }\n\
+                $value = 'global'; outer(); keep($value);";
+    let busy = Busy::start(code);
+    let pid = busy.pid();
+    let peeks = ["--peek-var", "value@inner", "--peek-var", "value@outer"];
+    let flags = [&[pid.as_str(), "--peek-global", "value"], &peeks[..]].concat();
+    let found = values(&flags);
+    assert_eq!(found["$value in inner"], "\"in\"", "{found}");
+    assert_eq!(found["$value in outer"], "\"out\"", "{found}");
+    assert_eq!(found["$value in globals"], "\"global\"", "{found}");
+    let twice = values(&[&pid, "--peek-var", "value@inner", "--peek-var", "value@inner"]);
+    assert_eq!(twice["$value"], "\"in\"", "{twice}");
 }
 
 #[test]

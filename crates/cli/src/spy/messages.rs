@@ -23,6 +23,17 @@ pub(super) fn counted(counts: Counts) -> String {
     text
 }
 
+/// Returns why there is no growth of heaps to show; empty if some heap was read.
+pub(super) fn without_heap(watch: &Watch) -> String {
+    let Counts { stacks, without_heap, .. } = watch.counts();
+    if without_heap == 0 || without_heap < stacks {
+        return String::new();
+    }
+    "no heap of PHP can be read\nhint: PHP counts the memory of requests only in its own heap; unset \
+     USE_ZEND_ALLOC in the environment of these processes, and start them again"
+        .to_owned()
+}
+
 /// Returns the processes that may not be read, once per reason.
 pub(super) fn refusals(watch: &Watch) -> Vec<String> {
     let all: Vec<_> = watch.refused().collect();

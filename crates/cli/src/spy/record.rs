@@ -1,6 +1,6 @@
 //! Recording: takes samples for a while, and writes them as a file for other programs.
 
-use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
+use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell, without_heap};
 use super::options::{Format, SpyOptions, SpyTarget};
 use super::ticker::Beat;
 use super::variables;
@@ -55,7 +55,10 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions, format: Format) -> Resu
     terminal::complain(&format!("samovar: {}", counted(watch.counts())));
     let refused = refusals(watch);
     tell(&refused);
-    if profile.total().samples == 0 && asked.memory && watch.counts().stacks > 0 {
+    let heapless = without_heap(watch);
+    if profile.total().samples == 0 && !heapless.is_empty() {
+        terminal::complain(&format!("samovar: {heapless}"));
+    } else if profile.total().samples == 0 && asked.memory && watch.counts().stacks > 0 {
         terminal::complain(
             "samovar: the heap did not grow while a request was watched\nhint: use a longer \
              --duration, or a higher --hertz if requests are short",

@@ -1,7 +1,7 @@
 //! Table of the functions in which processes spend their time: redrawn each second in a terminal,
 //! printed once elsewhere.
 
-use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell};
+use super::messages::{EXIT_INCOMPLETE, counted, refusals, tell, without_heap};
 use super::options::{SpyOptions, SpyTarget};
 use super::record::{add, split};
 use super::ticker::Beat;
@@ -55,7 +55,13 @@ pub(super) fn run(watch: &mut Watch, asked: &SpyOptions) -> Result<ExitCode> {
     }
     let refused = refusals(watch);
     tell(&refused);
-    let is_whole = refused.is_empty() && watch.counts().stacks + watch.counts().idle > 0;
+    let heapless = without_heap(watch);
+    if !heapless.is_empty() {
+        terminal::complain(&format!("samovar: {heapless}"));
+    }
+    let is_whole = refused.is_empty()
+        && heapless.is_empty()
+        && watch.counts().stacks + watch.counts().idle > 0;
     Ok(if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_INCOMPLETE) })
 }
 
@@ -103,6 +109,9 @@ fn memory_table(watch: &Watch, profile: &Profile, rows: usize) -> String {
         counted(watch.counts())
     );
     let _ = writeln!(out, "\n{:>7} {:>7} {:>12}  FUNCTION", "SELF", "TOTAL", "BYTES");
+    if let Some(reason) = without_heap(watch).lines().next() {
+        let _ = writeln!(out, "{reason}");
+    }
     for Share { function, own, total: all } in by_bytes(profile).iter().take(rows) {
         let _ = writeln!(
             out,
@@ -206,6 +215,7 @@ fn memory_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
         "grown_bytes": profile.total().wall_ns,
         "torn": counts.torn,
         "idle": counts.idle,
+        "without_heap": counts.without_heap,
         "functions": by_bytes(profile).iter().map(function).collect::<Vec<_>>(),
     });
     format!("{document}\n")

@@ -47,6 +47,17 @@ pub(super) fn readable(asked: &SpyOptions) -> Vec<Peek> {
     asked.peeks.iter().filter(|peek| !secrets.has(peek)).cloned().collect()
 }
 
+/// Returns the name of a variable: `$total`, or `$total in Cart::total` if variables of this name
+/// are wanted in several scopes.
+fn name(asked: &SpyOptions, peek: &Peek) -> String {
+    let title = peek.title();
+    let is_same = |other: &&Peek| other.title() == title && other.scope() != peek.scope();
+    match asked.peeks.iter().find(is_same) {
+        Some(_) => format!("{title} in {}", peek.scope()),
+        None => title,
+    }
+}
+
 /// Returns the wanted variables with their values. `None`: there is no such variable.
 pub(super) fn values(asked: &SpyOptions, sample: &Sample) -> Vec<(String, Option<String>)> {
     let secrets = Secrets::of(asked);
@@ -57,7 +68,7 @@ pub(super) fn values(asked: &SpyOptions, sample: &Sample) -> Vec<(String, Option
         } else {
             read.next().and_then(|value| value.as_deref().map(|value| secrets.clean(value)))
         };
-        (peek.title(), value)
+        (name(asked, peek), value)
     };
     asked.peeks.iter().map(value).collect()
 }
