@@ -45,12 +45,12 @@ struct Last {
 }
 
 impl Planner {
-    /// Returns the last plan. Starts a thread for a new one if it is old.
-    pub(crate) fn get(
-        &self,
-        now: u64,
-        make: impl FnOnce() -> Result<Plan, Problem> + Send + 'static,
-    ) -> Planned {
+    /// Returns the last plan. Starts a thread for a new one if it is old; `prepare` returns its
+    /// computation, and is not called otherwise.
+    pub(crate) fn get<M>(&self, now: u64, prepare: impl FnOnce() -> M) -> Planned
+    where
+        M: FnOnce() -> Result<Plan, Problem> + Send + 'static,
+    {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((begun, thread)) = state.running.take() {
             if thread.is_finished() {
@@ -67,6 +67,7 @@ impl Planner {
         let is_old = state.last.as_ref().is_none_or(|last| last.made.elapsed() >= last.good_for);
         if is_old && state.running.is_none() {
             let thread = std::thread::Builder::new().name("plan".into());
+            let make = prepare();
             match thread.spawn(move || make().map(Arc::new)) {
                 Ok(thread) => state.running = Some((Instant::now(), thread)),
                 Err(error) => {
@@ -104,37 +105,44 @@ pub(crate) fn compute(status: &Status, now: u64) -> Result<Plan, Problem> {
 #[cfg(test)]
 mod tests {
     use super::{Planned, Planner, compute};
-    use samovar_plan::Problem;
+    use samovar_plan::{Plan, Problem};
     use samovar_testkit::eventually;
     use std::sync::mpsc::channel;
+
+    type Make = fn() -> Result<Plan, Problem>;
 
     #[test]
     fn plan_is_computed_once_and_kept() {
         let planner = Planner::default();
         let (go, gate) = channel::<()>();
-        let first = planner.get(100, move || {
-            gate.recv().expect("a sender");
-            Err(Problem::new("no data", "wait"))
+        let first = planner.get(100, || {
+            move || {
+                gate.recv().expect("a sender");
+                Err(Problem::new("no data", "wait"))
+            }
         });
         assert!(matches!(first, Planned::Computing), "{first:?}");
-        let again = planner.get(101, || unreachable!("one thread at a time"));
+        let again = planner.get(101, || -> Make { unreachable!("one thread at a time") });
         assert!(matches!(again, Planned::Computing), "{again:?}");
         go.send(()).expect("a receiver");
-        let (at, plan) =
-            eventually("the plan", || match planner.get(102, || unreachable!("it is new")) {
+        let (at, plan) = eventually("the plan", || {
+            match planner.get(102, || -> Make { unreachable!("it is new") }) {
                 Planned::Done { at, plan } => Some((at, plan)),
                 Planned::Computing => None,
-            });
+            }
+        });
         assert_eq!((at, plan.expect_err("a problem").message()), (102, "no data"));
     }
 
     #[test]
     fn panic_of_computation_is_a_problem() {
         let planner = Planner::default();
-        planner.get(1, || panic!("planted"));
-        let plan = eventually("the end", || match planner.get(2, || unreachable!("it is new")) {
-            Planned::Done { plan, .. } => Some(plan),
-            Planned::Computing => None,
+        planner.get(1, || || panic!("planted"));
+        let plan = eventually("the end", || {
+            match planner.get(2, || -> Make { unreachable!("it is new") }) {
+                Planned::Done { plan, .. } => Some(plan),
+                Planned::Computing => None,
+            }
         });
         assert!(plan.is_err());
     }

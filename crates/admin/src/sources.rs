@@ -44,8 +44,10 @@ impl Sources {
 
     /// Returns the capacity plan of this server.
     pub(crate) fn plan(&self, now: u64) -> Planned {
-        let status = self.host.status();
-        self.planner.get(now, move || compute(&status, now))
+        self.planner.get(now, || {
+            let status = self.host.status();
+            move || compute(&status, now)
+        })
     }
 
     /// Returns the times that a range can refer to.
