@@ -4,7 +4,7 @@ use samovar_insight::export::exposition::Exposition;
 use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
-use samovar_wire::{CanaryStatus, QueueResponse, Status};
+use samovar_wire::{CanaryStatus, QueueMinute, QueueResponse, Status};
 use std::sync::Arc;
 
 /// Interface to the server.
@@ -22,6 +22,11 @@ pub trait Host: Send + Sync {
     /// Returns the dead jobs of a queue with numbers above `after`, at most `limit`.
     fn dead_jobs(&self, _queue: &str, _after: i64, _limit: usize) -> QueueResponse {
         QueueResponse::default()
+    }
+
+    /// Returns the totals of all queues at the end of the last minutes, oldest first.
+    fn queue_minutes(&self) -> Vec<Arc<QueueMinute>> {
+        Vec::new()
     }
 
     /// Returns the call graph of a pool's route on a day (since 1970). Arguments that are `None`

@@ -50,6 +50,7 @@ mod period_cache;
 mod periods;
 mod planner;
 mod query;
+mod queue_periods;
 mod range;
 mod range_links;
 mod reader;

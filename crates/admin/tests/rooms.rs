@@ -9,6 +9,7 @@ fn modules_import_only_lower_ones() {
         "known_releases",
         "range",
         "range_links",
+        "queue_periods",
         "period_cache",
         "figures",
         "memory",

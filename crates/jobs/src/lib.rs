@@ -12,6 +12,7 @@
 //! | `command.rs` | commands of operators, and their results |
 //! | `death_log.rs` | the line in the log about a dead job |
 //! | `trace.rs` | trace contexts: the spans that push jobs, and those of batches |
+//! | `minutes.rs` | totals of all queues at the end of each minute |
 //! | `totals.rs` | figures of a queue since the start |
 //! | `verdict.rs` | the consequence of a run for a job |
 //! | `backend.rs` | the boundary between the thread and the place of the queues |
@@ -35,6 +36,7 @@ mod death_log;
 mod engine;
 mod job;
 mod line_up;
+mod minutes;
 mod push_check;
 mod service;
 mod shared;

@@ -6,12 +6,13 @@ use crate::batch::RunError;
 use crate::command::{Command, CommandResult};
 use crate::engine::Engine;
 use crate::job::QueueSettings;
+use crate::minutes::Minutes;
 use crate::shared::{SharedOptions, SharedQueues};
 use crate::sqlite::SqliteStore;
 use crate::store::StoreError;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use samovar_channel::{Push, PushReply, Received, TraceContext, receive};
-use samovar_wire::QueueStatus;
+use samovar_wire::{QueueMinute, QueueStatus};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
@@ -98,6 +99,7 @@ struct Post {
     wake: OwnedFd,
     /// Figures at the last query.
     figures: Mutex<Vec<QueueStatus>>,
+    minutes: Mutex<Minutes>,
 }
 
 impl Post {
@@ -132,7 +134,8 @@ impl Jobs {
     pub fn start(options: JobsOptions) -> Result<Jobs, StartError> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| StartError::Io(error.into()))?;
-        let post = Arc::new(Post { messages: Mutex::default(), wake, figures: Mutex::default() });
+        let (figures, minutes) = Default::default();
+        let post = Arc::new(Post { messages: Mutex::default(), wake, figures, minutes });
         let engine = open(&options, &post)?;
         let jobs = Jobs(Arc::clone(&post));
         let is_alone = (options.is_alone)();
@@ -157,6 +160,11 @@ impl Jobs {
             *last = all;
         }
         last.clone()
+    }
+
+    /// Returns the totals of all queues at the end of the last minutes, oldest first.
+    pub fn minutes(&self) -> Vec<Arc<QueueMinute>> {
+        self.0.minutes.lock().unwrap_or_else(PoisonError::into_inner).all()
     }
 
     /// Carries out a command, and waits for its result; `None`: there was none within
@@ -358,7 +366,20 @@ impl Thread {
         if has_failed {
             std::thread::sleep(FAILURE_PAUSE);
         }
+        self.note_minute(now);
         self.start(now)
+    }
+
+    /// Notes the totals of the queues once a minute.
+    fn note_minute(&mut self, now: u64) {
+        let minutes = || self.post.minutes.lock().unwrap_or_else(PoisonError::into_inner);
+        if !minutes().is_due(now / 1_000) {
+            return;
+        }
+        // The lock is free while a shared store is asked.
+        if let CommandResult::Figures(queues) = self.engine.obey(&Command::Figures, now) {
+            minutes().add(now / 1_000, &queues);
+        }
     }
 
     /// Logs a failure of the store, at most once per second.

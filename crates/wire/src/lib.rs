@@ -67,7 +67,9 @@ pub use health::{SAVES_MAX, dear, judge, judged};
 pub use includes::{IncludesQuestion, IncludesResponse};
 pub use php::{MessagesStatus, OpcacheStatus};
 pub use profile::{Against, ProfileQuestion, ProfileResponse, ProfileSide};
-pub use queues::{DeadJob, QueueAction, QueueQuestion, QueueResponse, QueueStatus};
+pub use queues::{
+    DeadJob, QueueAction, QueueMinute, QueueQuestion, QueueResponse, QueueStatus, QueueTotals,
+};
 pub use record::{
     RecordAction, RecordQuestion, RecordResponse, RecordedDetails, RecordedRequest,
     RecordingStatus, ReplayNetwork, ReplayQuestion, ReplayResponse, ResponseCopy,

@@ -3,6 +3,7 @@
 use crate::rejection::Misunderstood;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// An action on queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,6 +101,48 @@ pub struct QueueStatus {
     pub refused_total: u64,
     /// Whether no batch is started.
     pub paused: bool,
+}
+
+/// Totals of a queue since the start of the server, and its backlog, at the end of a minute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueTotals {
+    /// Jobs pushed.
+    pub pushed: u64,
+    /// Jobs that succeeded.
+    pub done: u64,
+    /// Runs that failed.
+    pub failed: u64,
+    /// Failed runs after which the job runs again.
+    pub retried: u64,
+    /// Jobs that died.
+    pub died: u64,
+    /// Jobs that a worker could run.
+    pub ready: u64,
+    /// Time for which the oldest of them was ready, in milliseconds.
+    pub oldest_ms: u64,
+}
+
+impl From<&QueueStatus> for QueueTotals {
+    fn from(of: &QueueStatus) -> QueueTotals {
+        QueueTotals {
+            pushed: of.pushed_total,
+            done: of.done_total,
+            failed: of.failed_total,
+            retried: of.retried_total,
+            died: of.dead_total,
+            ready: of.ready as u64,
+            oldest_ms: of.oldest_ms,
+        }
+    }
+}
+
+/// Totals of all queues at one time, in the order of the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueMinute {
+    /// The time, in seconds since 1970.
+    pub at: u64,
+    /// Name and totals of each queue.
+    pub queues: Vec<(Arc<str>, QueueTotals)>,
 }
 
 /// A dead job.

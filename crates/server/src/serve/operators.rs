@@ -35,14 +35,14 @@ use samovar_insight::{
     Bounds, Clock, HandoverGate, HistoryOptions, Insight, Intake, Limits, Options, Redaction,
     Releases, Witness, intake,
 };
-use samovar_jobs::{Chosen, Command};
+use samovar_jobs::{Chosen, Command, Jobs};
 use samovar_profile::Profiles;
 use samovar_profile::calls::Selected;
 use samovar_profile::loads::Explained;
 use samovar_wire::{
     About, Application, CanaryStatus, Health, HealthProblem, ImageStatus, PoolCounters,
-    QueueResponse, ScalingStatus, ServerCounters, Severity, SharedObject, SharedStatus, Status,
-    judged,
+    QueueMinute, QueueResponse, ScalingStatus, ServerCounters, Severity, SharedObject,
+    SharedStatus, Status, judged,
 };
 use std::iter;
 use std::net::{SocketAddr, TcpListener};
@@ -210,6 +210,10 @@ impl Host for Server {
             Some(None) => QueueResponse::refused("the store of jobs did not respond".to_owned()),
             None => QueueResponse::refused("this server has no queue".to_owned()),
         }
+    }
+
+    fn queue_minutes(&self) -> Vec<Arc<QueueMinute>> {
+        self.sources.jobs.as_ref().map(Jobs::minutes).unwrap_or_default()
     }
 
     fn canary(&self) -> Option<CanaryStatus> {

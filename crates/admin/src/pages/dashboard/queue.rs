@@ -1,12 +1,16 @@
 //! `/queue?name=`: figures of a queue, its failures by class, and its dead jobs.
 
-use super::queues::age;
+use super::queues::{self, SUMS, age, per_minute};
 use super::tables;
 use super::view::{Shown, View};
+use crate::chart::{Layer, Lines, empty};
 use crate::format;
 use crate::frame::{breakable, moment, nothing, part, tile};
 use crate::query::link;
+use crate::queue_periods::{QueueHistory, QueueSum};
+use crate::range::Period;
 use maud::{Markup, html};
+use samovar_insight::store::Event;
 use samovar_wire::{DeadJob, QueueResponse, QueueStatus};
 use std::cmp::Reverse;
 
@@ -17,8 +21,8 @@ const TEXT_MAX: usize = 2_000;
 
 pub(super) fn show(view: &View) -> Shown {
     let name = view.query.get("name").unwrap_or_default();
-    let status = view.sources.host.status();
-    let Some(queue) = status.queues.iter().find(|queue| queue.name == name) else {
+    let history = view.queue_history();
+    let Some(queue) = history.queues().iter().find(|queue| queue.name == name) else {
         return Shown::not_found("No such queue", "The settings have no queue with this name.");
     };
     let after = view.query.get("after").and_then(|after| after.parse().ok()).unwrap_or(0);
@@ -26,6 +30,7 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1.name { (queue.name) @if queue.paused { " " span.tag { "paused" } } }
         (tiles(queue))
+        (over_time(view, &history, queue))
         (part("failures", "Failed runs by class", &failures(queue)))
         (part("dead", "Dead jobs", &jobs(queue, &dead)))
         p.more { a href="/queues" { "All queues" } }
@@ -41,10 +46,64 @@ fn tiles(queue: &QueueStatus) -> Markup {
             (tile("Oldest ready", &age(queue), ""))
             (tile("Delayed", &count(queue.delayed), "jobs"))
             (tile("Running", &count(queue.running), "jobs"))
-            (tile("Pushed", &format::count(queue.pushed_total), "since the start"))
-            (tile("Succeeded", &format::count(queue.done_total), "since the start"))
-            (tile("Retried", &format::count(queue.retried_total), "since the start"))
             (tile("Dead", &format::count(queue.dead), "jobs"))
+        }
+    }
+}
+
+/// Returns the figures of the range, and charts of them.
+fn over_time(view: &View, history: &QueueHistory, queue: &QueueStatus) -> Markup {
+    let resolved = view.resolve(&view.range);
+    let (sum, before) = history.sums(&queue.name, &resolved);
+    let other = resolved.against.as_ref().ok().copied().flatten();
+    let note = |of: fn(&QueueSum) -> u64| match (&before, other) {
+        (Some(before), Some(other)) => format!("before: {}", per_minute(of(before), other)),
+        _ => String::new(),
+    };
+    let rate = |of: fn(&QueueSum) -> u64| {
+        sum.as_ref().map_or("–".to_owned(), |sum| per_minute(of(sum), resolved.period))
+    };
+    let period = resolved.period;
+    let events = view.sources.events(period.from, period.to);
+    html! {
+        (queues::picker("/queue", view, &resolved, history))
+        dl.tiles {
+            @for (name, of) in SUMS {
+                @let count = sum.as_ref().map_or("–".to_owned(), |sum| format::count(of(sum)));
+                (tile(name, &count, &[rate(of), note(of)].join(" ")))
+            }
+        }
+        (part("charts", "", &charts(history, queue, period, &events)))
+    }
+}
+
+fn charts(history: &QueueHistory, queue: &QueueStatus, period: Period, events: &[Event]) -> Markup {
+    let (from, step, pieces) = history.timeline(&queue.name, period);
+    let layer = |name, class, value: &dyn Fn(&QueueSum) -> f64| Layer {
+        name,
+        class,
+        values: pieces.iter().map(|piece| piece.as_ref().map(value)).collect(),
+    };
+    let minutes = step as f64 / 60.0;
+    let per = move |of: fn(&QueueSum) -> u64| move |sum: &QueueSum| of(sum) as f64 / minutes;
+    let jobs = vec![
+        layer("pushed", "c-req", &per(|sum| sum.pushed)),
+        layer("succeeded", "c-roll", &per(|sum| sum.done)),
+        layer("failed runs", "c-error", &per(|sum| sum.failed)),
+    ];
+    let ready = vec![layer("ready", "c-queue", &|sum| sum.ready as f64)];
+    let oldest = vec![layer("oldest", "c-wait", &|sum| sum.oldest_ms as f64)];
+    let draw = |title, layers: Vec<Layer>, unit: fn(f64) -> String| {
+        if layers.iter().all(|layer| layer.values.iter().flatten().all(|value| *value == 0.0)) {
+            return empty(title, "No data in this range.");
+        }
+        Lines { title, note: "", from, step, layers, is_stacked: false, unit, events }.show()
+    };
+    html! {
+        div.charts {
+            (draw("Jobs per minute", jobs, format::digits))
+            (draw("Ready jobs, maximum", ready, format::digits))
+            (draw("Age of the oldest ready job, maximum", oldest, |ms| format::time((ms * 1e6) as u64)))
         }
     }
 }

@@ -1,9 +1,12 @@
 //! `/queues`: queues of jobs.
 
+use super::picker::Picker;
 use super::view::{Shown, View};
 use crate::format;
 use crate::frame::{nothing, part};
 use crate::query::link;
+use crate::queue_periods::{QueueHistory, QueueSum};
+use crate::range::{Period, Resolved};
 use maud::{Markup, html};
 use samovar_wire::QueueStatus;
 
@@ -11,15 +14,93 @@ use samovar_wire::QueueStatus;
 const ROWS_MAX: usize = 1_000;
 
 pub(super) fn show(view: &View) -> Shown {
-    let status = view.sources.host.status();
+    let history = view.queue_history();
     let main = html! {
         h1 { "Queues" }
-        p.faint {
-            "Jobs of each " code { "[[queue]]" } " at this moment. The totals count from the start."
+        p.faint { "Jobs of each " code { "[[queue]]" } " at this moment, and in the range." }
+        (part("table", "", &table(history.queues())))
+        @if !history.queues().is_empty() {
+            @let resolved = view.resolve(&view.range);
+            (picker("/queues", view, &resolved, &history))
+            (part("range-table", "", &in_range(&history, &resolved)))
         }
-        (part("table", "", &table(&status.queues)))
     };
     Shown::new("Queues", main)
+}
+
+/// Returns the picker of a page with figures of queues.
+pub(super) fn picker(
+    path: &'static str,
+    view: &View,
+    resolved: &Resolved,
+    history: &QueueHistory,
+) -> Markup {
+    let missing = history.missing(resolved.period);
+    Picker { path, range: &view.range, resolved, missing: &missing, compares: true }.show(view)
+}
+
+/// Figures of a queue in a period: name and value.
+pub(super) const SUMS: [(&str, fn(&QueueSum) -> u64); 5] = [
+    ("Pushed", |sum| sum.pushed),
+    ("Succeeded", |sum| sum.done),
+    ("Failed runs", |sum| sum.failed),
+    ("Retried", |sum| sum.retried),
+    ("Died", |sum| sum.died),
+];
+
+fn in_range(history: &QueueHistory, resolved: &Resolved) -> Markup {
+    html! {
+        div.scroll tabindex="0" { table {
+            thead { tr {
+                th scope="col" { "Queue" }
+                @for (name, _) in SUMS { th.number scope="col" { (name) } }
+                th.number scope="col" { "Most ready" }
+                th.number scope="col" { "Oldest" }
+            } }
+            tbody { @for queue in history.queues().iter().take(ROWS_MAX) {
+                @let (sum, before) = history.sums(&queue.name, resolved);
+                tr {
+                    th.name scope="row" { a href=(address(&queue.name)) { (queue.name) } }
+                    @for (name, of) in SUMS {
+                        @let is_bad = name == "Died" && sum.as_ref().is_some_and(|s| of(s) > 0);
+                        td.number.bad[is_bad] { (changed(sum.as_ref(), before.as_ref(), of, resolved)) }
+                    }
+                    td.number { @if let Some(sum) = &sum { (format::count(sum.ready)) } }
+                    td.number { @if let Some(sum) = &sum { (span(sum.oldest_ms)) } }
+                }
+            } }
+        } }
+    }
+}
+
+/// Returns a count; below it the rates of both periods, if there is another one.
+fn changed(
+    sum: Option<&QueueSum>,
+    before: Option<&QueueSum>,
+    of: fn(&QueueSum) -> u64,
+    resolved: &Resolved,
+) -> Markup {
+    let Some(sum) = sum else { return html! { "–" } };
+    let other = resolved.against.as_ref().ok().copied().flatten();
+    html! {
+        (format::count(of(sum)))
+        @if let (Some(before), Some(other)) = (before, other) {
+            br;
+            small.faint {
+                (per_minute(of(sum), resolved.period)) ", before " (per_minute(of(before), other))
+            }
+        }
+    }
+}
+
+/// Returns a rate such as `12/min`.
+pub(super) fn per_minute(count: u64, period: Period) -> String {
+    format!("{}/min", format::digits(count as f64 * 60.0 / period.seconds() as f64))
+}
+
+/// Returns a time such as `3 s`.
+pub(super) fn span(ms: u64) -> String {
+    if ms == 0 { "–".to_owned() } else { format::span(ms / 1_000) }
 }
 
 /// Returns the address of the page of a queue.
@@ -42,10 +123,6 @@ fn table(queues: &[QueueStatus]) -> Markup {
                         th.number scope="col" { "Delayed" }
                         th.number scope="col" { "Running" }
                         th.number scope="col" { "Dead" }
-                        th.number scope="col" { "Pushed" }
-                        th.number scope="col" { "Succeeded" }
-                        th.number scope="col" { "Failed runs" }
-                        th.number scope="col" { "Retried" }
                     }
                 }
                 tbody {
@@ -60,10 +137,6 @@ fn table(queues: &[QueueStatus]) -> Markup {
                             td.number { (format::count(queue.delayed as u64)) }
                             td.number { (format::count(queue.running as u64)) }
                             td.number.bad[queue.dead > 0] { (format::count(queue.dead)) }
-                            td.number { (format::count(queue.pushed_total)) }
-                            td.number { (format::count(queue.done_total)) }
-                            td.number { (format::count(queue.failed_total)) }
-                            td.number { (format::count(queue.retried_total)) }
                         }
                     }
                 }

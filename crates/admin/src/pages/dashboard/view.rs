@@ -1,6 +1,7 @@
 //! Input and output of every page of the dashboard.
 
 use crate::query::Query;
+use crate::queue_periods::QueueHistory;
 use crate::range::{Known, Range, Resolved, Span};
 use crate::sources::Sources;
 use http::StatusCode;
@@ -30,6 +31,12 @@ impl<'a> View<'a> {
     /// Returns the times that a range can refer to. Reads the server's status once.
     pub(super) fn known(&self) -> &Known {
         self.known.get_or_init(|| self.sources.known(self.now))
+    }
+
+    /// Returns the figures of queues now and in the last minutes.
+    pub(super) fn queue_history(&self) -> QueueHistory {
+        let host = &self.sources.host;
+        QueueHistory::new(host.queue_minutes(), self.now, host.status().queues)
     }
 
     /// Returns the selected range, or this one if the query has none.
