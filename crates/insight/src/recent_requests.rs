@@ -232,6 +232,27 @@ impl RecentRequests {
         })
     }
 
+    /// Returns the latest wanted requests, at most `most`, latest first. A flood of one kind does
+    /// not hide the other: of both kinds, at least `most` / 2 are in the list, if there are so
+    /// many.
+    #[must_use]
+    pub fn latest(
+        &self,
+        most: usize,
+        is_wanted: impl Fn(&RecentRequest) -> bool,
+    ) -> Vec<Arc<RecentRequest>> {
+        let of = |ring: &Ring| -> Vec<(u64, Arc<RecentRequest>)> {
+            let wanted = ring.requests.iter().rev().filter(|(_, kept)| is_wanted(kept));
+            wanted.take(most).cloned().collect()
+        };
+        let (mut slow, mut failed) = (of(&self.slow), of(&self.failed));
+        slow.truncate(most - failed.len().min(most / 2));
+        failed.truncate(most - slow.len());
+        slow.append(&mut failed);
+        slow.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
+        slow.into_iter().map(|(_, kept)| kept).collect()
+    }
+
     /// Returns the latest request with this id.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<&Arc<RecentRequest>> {
@@ -336,6 +357,22 @@ mod tests {
         assert_eq!(ids, ["4001", "4000"], "latest first");
         let oldest_first = all.drain();
         assert_eq!((&*oldest_first[0].id, all.iter().count()), ("0", 0));
+    }
+
+    #[test]
+    fn flood_of_failures_does_not_hide_slow_requests_in_lists() {
+        let mut all = RecentRequests::default();
+        (0..9).for_each(|n| all.put(kept(n, "/slow", 200)));
+        (9..4_000).for_each(|n| all.put(kept(n, "/fails", 500)));
+        let counts = |most: usize| {
+            let listed = all.latest(most, |_| true);
+            let slow = listed.iter().filter(|kept| kept.numbers.status == 200).count();
+            (slow, listed.len() - slow)
+        };
+        assert_eq!([100, 10, 1, 0].map(counts), [(9, 91), (5, 5), (1, 0), (0, 0)]);
+        let ids: Vec<_> = all.latest(4, |_| true).iter().map(|kept| kept.id.clone()).collect();
+        assert_eq!(ids, ["3999", "3998", "8", "7"].map(Box::from), "latest first");
+        assert_eq!(all.latest(5, |kept| kept.numbers.status == 500).len(), 5);
     }
 
     #[test]

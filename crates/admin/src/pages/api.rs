@@ -123,11 +123,10 @@ fn of_range(path: &str, asked: &Asked) -> Option<Value> {
         }
         "requests" => {
             let figures = sources.insight.as_ref()?.figures();
-            let inside = figures
-                .kept()
-                .iter()
-                .filter(|kept| period.contains(kept.numbers.began_unix_us / 1_000_000));
-            let requests: Vec<_> = inside.take(REQUESTS_MAX).map(|kept| brief(kept)).collect();
+            let inside = figures.kept().latest(REQUESTS_MAX, |kept| {
+                period.contains(kept.numbers.began_unix_us / 1_000_000)
+            });
+            let requests: Vec<_> = inside.iter().map(|kept| brief(kept)).collect();
             json!({"requests": requests})
         }
         _ => {
@@ -222,7 +221,7 @@ fn routes(figures: &Aggregate) -> Value {
 }
 
 fn requests(figures: &Aggregate) -> Value {
-    figures.kept().iter().take(REQUESTS_MAX).map(|kept| brief(kept)).collect()
+    figures.kept().latest(REQUESTS_MAX, |_| true).iter().map(|kept| brief(kept)).collect()
 }
 
 fn brief(kept: &RecentRequest) -> Value {

@@ -37,7 +37,7 @@ pub(super) fn show(view: &View) -> Shown {
         let figures = insight.figures();
         Read {
             quarter: Pieces::of(figures.seconds(), view.now, QUARTER.0, QUARTER.1),
-            kept: figures.kept().iter().take(SHOWN_MAX).cloned().collect(),
+            kept: figures.kept().latest(SHOWN_MAX, |_| true),
         }
     });
     let minute = read.as_ref().map(|read| read.quarter.last(LAST_MINUTE));

@@ -30,11 +30,10 @@ pub(super) fn show(view: &View) -> Shown {
     let resolved = view.resolve(&range);
     let period = resolved.period;
     let filter = Filter::of(view.query);
-    let is_wanted = |kept: &&Arc<RecentRequest>| {
+    let is_wanted = |kept: &RecentRequest| {
         period.contains(kept.numbers.began_unix_us / 1_000_000) && filter.matches(kept)
     };
-    let mut kept: Vec<Arc<RecentRequest>> =
-        insight.figures().kept().iter().filter(is_wanted).take(REQUESTS_MAX).cloned().collect();
+    let mut kept = insight.figures().kept().latest(REQUESTS_MAX, is_wanted);
     if kept.len() < REQUESTS_MAX
         && let Some(store) = view.sources.store()
     {
@@ -53,8 +52,8 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1 { "Slow and failed requests" }
         p.faint {
-            "The last " (REQUESTS_MAX) " in the range. Query strings, cookies and "
-            "bodies are not recorded."
+            "The last " (REQUESTS_MAX) " in the range, slow and failed ones in equal parts if there "
+            "are more. Query strings, cookies and bodies are not recorded."
         }
         (Picker {
             path: "/requests",
