@@ -54,6 +54,12 @@ impl KnownRelease {
     pub(crate) fn since(from: u64, text: String) -> KnownRelease {
         KnownRelease { from, text, ..KnownRelease::default() }
     }
+
+    /// Returns whether it served for less than a second: it has no range, because the figures of
+    /// that second are those of the next release, too.
+    pub(crate) fn is_momentary(&self) -> bool {
+        self.to.is_some_and(|to| to <= self.from)
+    }
 }
 
 /// Returns the releases of all pools in the order of their begin. Generations of a pool that follow

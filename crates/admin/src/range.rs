@@ -153,15 +153,15 @@ impl Known {
         self.releases.last()
     }
 
-    /// Returns the release before this one, of the same pool.
+    /// Returns the release before this one, of the same pool, that has a range.
     pub(crate) fn previous_release(&self) -> Option<&KnownRelease> {
         let (this, others) = self.releases.split_last()?;
-        others.iter().rfind(|one| one.pool == this.pool)
+        others.iter().rfind(|one| one.pool == this.pool && !one.is_momentary())
     }
 
-    /// Returns the last release with this label.
+    /// Returns the last release with this label that has a range.
     pub(crate) fn named(&self, label: &Label) -> Option<&KnownRelease> {
-        self.releases.iter().rfind(|one| one.label == label.text())
+        self.releases.iter().rfind(|one| one.label == label.text() && !one.is_momentary())
     }
 }
 
@@ -226,6 +226,13 @@ impl Range {
             if let Against::Named(label) = self.against { Some(label) } else { None },
         ];
         if let Some(label) = labels.iter().flatten().find(|label| known.named(label).is_none()) {
+            if let Some(one) = known.releases.iter().rfind(|one| one.label == label.text()) {
+                let name = shortened(label.text());
+                return invalid(
+                    format!("release `{name}` served for less than a second"),
+                    &format!("select a time around {} UTC", format::moment(one.from)),
+                );
+            }
             let mut all: Vec<_> = known.releases.iter().map(|one| &*one.label).collect();
             all.retain(|label| !label.is_empty());
             all.reverse();

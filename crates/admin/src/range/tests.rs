@@ -139,3 +139,28 @@ fn periods_have_whole_minutes_and_equal_length() {
         assert!(found.contains(why), "{query}: {found}");
     }
 }
+
+/// `1.0`, then `1.1` for less than a second, then `1.0` again, then a release without label.
+#[test]
+fn release_of_less_than_a_second_has_no_range() {
+    let release = |label: &str, from: u64, to: Option<u64>| KnownRelease {
+        label: label.to_owned(),
+        from,
+        to,
+        ..KnownRelease::default()
+    };
+    let releases = vec![
+        release("1.0", NOW - 100, Some(NOW - 50)),
+        release("1.1", NOW - 50, Some(NOW - 50)),
+        release("", NOW - 50, None),
+    ];
+    let known = Known { now: NOW, start: NOW - 100, releases };
+    let previous = range("range=previous-release");
+    assert_eq!(previous.check(&known), Ok(()));
+    assert_eq!(previous.resolve(&known).period, Period { from: NOW - 100, to: NOW - 50 });
+    for query in ["range=release:1.1", "range=1h&compare=release:1.1"] {
+        let found = range(query).check(&known).expect_err(query);
+        assert!(found.what.contains("`1.1` served for less than a second"), "{found}");
+    }
+    assert!(range("range=release:1.0").check(&known).is_ok());
+}

@@ -75,7 +75,7 @@ impl Picker<'_> {
 fn releases(picker: &Picker, view: &View) -> Markup {
     let Picker { path, range, compares, .. } = *picker;
     let mut labels: Vec<(Label, u64)> = Vec::new();
-    for one in view.known().releases.iter().rev() {
+    for one in view.known().releases.iter().rev().filter(|one| !one.is_momentary()) {
         let Some(label) = Label::new(&one.label) else { continue };
         if labels.len() < RELEASES_MAX && !labels.iter().any(|(known, _)| *known == label) {
             labels.push((label, one.from));

@@ -188,7 +188,17 @@ fn releases(view: &View) -> Markup {
                                 }
                             }
                             td.number { (format::span(until.saturating_sub(one.from))) }
-                            td { (figures(label.as_ref(), one.from, one.to)) }
+                            td {
+                                @if one.is_momentary() {
+                                    span.faint { "served for less than a second" }
+                                } @else {
+                                    // A label names the last release that has it.
+                                    @let label = label.filter(|label| {
+                                        view.known().named(label) == Some(one)
+                                    });
+                                    (figures(label.as_ref(), one.from, one.to))
+                                }
+                            }
                         }
                     }
                 }
