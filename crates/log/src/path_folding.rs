@@ -1,4 +1,4 @@
-//! Replaces the variable parts of a path: numbers, UUIDs, hashes.
+//! Replaces the variable parts of a path: numbers, UUIDs, hashes, tokens, addresses of mail.
 //!
 //! If the application does not name its routes, the paths are used. A part of a path that looks
 //! like a value is replaced by its kind.
@@ -11,6 +11,8 @@ const PARTS_MAX: usize = 12;
 const WORD_CHARS_MAX: usize = 40;
 /// Minimum number of hexadecimal digits of a hash.
 const HASH_DIGITS_MIN: usize = 16;
+/// Minimum number of characters of a token.
+const TOKEN_CHARS_MIN: usize = 20;
 
 /// Folds a path: `/users/42/orders/6fa459ea-ee8a-3ca4-894e-db77e160355e` →
 /// `/users/{n}/orders/{uuid}`
@@ -49,7 +51,11 @@ fn value(part: &str) -> Option<&'static str> {
         Some("{hash}")
     } else if text.bytes().next().is_some_and(|b| b.is_ascii_digit()) && is_dated(text) {
         Some("{date}")
-    } else if text.contains(['%', '=']) || text.chars().count() > WORD_CHARS_MAX {
+    } else if text.contains(['%', '='])
+        || text.chars().count() > WORD_CHARS_MAX
+        || is_token(text)
+        || text.split_once('@').is_some_and(|(user, _)| !user.is_empty())
+    {
         Some("{…}")
     } else {
         None
@@ -71,6 +77,16 @@ fn is_hash(text: &str) -> bool {
     text.len() >= HASH_DIGITS_MIN
         && text.bytes().all(|b| b.is_ascii_hexdigit())
         && text.bytes().any(|b| b.is_ascii_digit())
+}
+
+/// Returns whether a part is random text, such as the token of a link in a mail: it has digits and
+/// letters of both cases, and no separators.
+fn is_token(text: &str) -> bool {
+    text.len() >= TOKEN_CHARS_MIN
+        && text.bytes().all(|b| b.is_ascii_alphanumeric())
+        && text.bytes().any(|b| b.is_ascii_digit())
+        && text.bytes().any(|b| b.is_ascii_uppercase())
+        && text.bytes().any(|b| b.is_ascii_lowercase())
 }
 
 /// Returns whether a part is a date, with or without a time: `2026-11-22`, `2026-11-22T10:00:00`
@@ -98,6 +114,11 @@ mod tests {
             ("/index.php", "/index.php"),
             ("/a%20b/c", "/{…}/c"),
             ("/cart;token=abc/c", "/{…}/c"),
+            ("/users/bob.smith@a.example/orders", "/users/{…}/orders"),
+            ("/@bob", "/@bob"),
+            ("/reset/7XbVq2mKpZr9TnWc4LhY", "/reset/{…}"),
+            ("/reset/7xbvq2mkpzr9tnwc4lhy", "/reset/7xbvq2mkpzr9tnwc4lhy"),
+            ("/wiki/World_War_2_History", "/wiki/World_War_2_History"),
             ("//double//", "//double//"),
             ("", ""),
             (
