@@ -70,9 +70,10 @@ impl Value {
                     return Ok(None);
                 };
                 let text = samovar_log::printable(&text);
-                match length > VALUE_BYTES_MAX as u64 {
-                    true => format!("\"{text}\"… ({length} bytes)"),
-                    false => format!("\"{text}\""),
+                if length > VALUE_BYTES_MAX as u64 {
+                    format!("\"{text}\"… ({length} bytes)")
+                } else {
+                    format!("\"{text}\"")
                 }
             }
             zval::ARRAY => {

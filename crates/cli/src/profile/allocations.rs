@@ -47,13 +47,6 @@ impl Allocated {
         self.sample_bytes = self.sample_bytes.max(graph.allocations.sample_bytes);
         self.profile.merge(&graph.allocation_profile(), STACKS_MAX);
     }
-
-    /// The functions, the largest own memory first.
-    fn shares(&self) -> Vec<Share> {
-        let mut shares = self.profile.shares();
-        shares.sort_by_key(|share| std::cmp::Reverse((share.own.wall_ns, share.total.wall_ns)));
-        shares
-    }
 }
 
 fn ask(
@@ -140,7 +133,7 @@ fn table(all: &Allocated) -> String {
         all.requests,
     );
     out.push_str("   SELF   TOTAL      PER REQ  FUNCTION\n");
-    let shares = all.shares();
+    let shares = all.profile.shares_by_bytes();
     for Share { function, own, total: with } in shares.iter().take(ROWS_MAX) {
         let of_all = |part: u64| part as f64 * 100.0 / total.max(1) as f64;
         let place = if function.is_internal() {
@@ -179,7 +172,7 @@ fn document(all: &Allocated) -> String {
         "requests": all.requests,
         "sample_bytes": all.sample_bytes,
         "allocated_bytes": all.profile.total().wall_ns,
-        "functions": all.shares().into_iter().map(function).collect::<Vec<_>>(),
+        "functions": all.profile.shares_by_bytes().into_iter().map(function).collect::<Vec<_>>(),
     });
     format!("{document}\n")
 }

@@ -112,7 +112,7 @@ fn memory_table(watch: &Watch, profile: &Profile, rows: usize) -> String {
     if let Some(reason) = without_heap(watch).lines().next() {
         let _ = writeln!(out, "{reason}");
     }
-    for Share { function, own, total: all } in by_bytes(profile).iter().take(rows) {
+    for Share { function, own, total: all } in profile.shares_by_bytes().iter().take(rows) {
         let _ = writeln!(
             out,
             "{:>6.1}% {:>6.1}% {:>12}  {}{}",
@@ -124,12 +124,6 @@ fn memory_table(watch: &Watch, profile: &Profile, rows: usize) -> String {
         );
     }
     out
-}
-
-fn by_bytes(profile: &Profile) -> Vec<Share> {
-    let mut shares = profile.shares();
-    shares.sort_by_key(|share| std::cmp::Reverse((share.own.wall_ns, share.total.wall_ns)));
-    shares
 }
 
 fn table(watch: &Watch, profile: &Profile, looks: u32, rows: usize) -> String {
@@ -216,7 +210,7 @@ fn memory_json(watch: &Watch, profile: &Profile, looks: u32) -> String {
         "torn": counts.torn,
         "idle": counts.idle,
         "without_heap": counts.without_heap,
-        "functions": by_bytes(profile).iter().map(function).collect::<Vec<_>>(),
+        "functions": profile.shares_by_bytes().iter().map(function).collect::<Vec<_>>(),
     });
     format!("{document}\n")
 }

@@ -247,6 +247,14 @@ impl Profile {
         self.total
     }
 
+    /// Functions of a profile of memory by their own bytes, which are in the place of the wall
+    /// time.
+    pub fn shares_by_bytes(&self) -> Vec<Share> {
+        let mut shares = self.shares();
+        shares.sort_by_key(|share| std::cmp::Reverse((share.own.wall_ns, share.total.wall_ns)));
+        shares
+    }
+
     /// Functions by their own weight, the heaviest first. A wait counts for the function that
     /// waits.
     pub fn shares(&self) -> Vec<Share> {

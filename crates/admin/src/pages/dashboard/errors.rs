@@ -91,7 +91,7 @@ fn table(groups: &[ErrorGroup], now: u64) -> Markup {
     }
     html! {
         div.scroll tabindex="0" {
-            table {
+            table.compact {
                 thead {
                     tr {
                         th scope="col" { "Error" }
@@ -114,9 +114,9 @@ fn table(groups: &[ErrorGroup], now: u64) -> Markup {
                                 small.faint { (error.place()) }
                             }
                             td { (outcome(error.kind)) }
-                            td.number { (format::count(group.count)) }
-                            td { (moment(group.first_at)) (release(&group.first_release)) }
-                            td { (moment(group.last_at)) (release(&group.last_release)) }
+                            td.number data-of="times" { (format::count(group.count)) }
+                            td data-of="(first)" { (moment(group.first_at)) (release(&group.first_release)) }
+                            td data-of="(last)" { (moment(group.last_at)) (release(&group.last_release)) }
                             td { (routes_in_short(group)) }
                         }
                     }

@@ -1,6 +1,6 @@
 //! `/queue?name=`: figures of a queue, its failures by class, and its dead jobs.
 
-use super::queues::{self, SUMS, age, per_minute};
+use super::queues::{self, Count, SUMS, age, per_minute};
 use super::tables;
 use super::view::{Shown, View};
 use crate::chart::{Layer, Lines, empty};
@@ -56,11 +56,11 @@ fn over_time(view: &View, history: &QueueHistory, queue: &QueueStatus) -> Markup
     let resolved = view.resolve(&view.range);
     let (sum, before) = history.sums(&queue.name, &resolved);
     let other = resolved.against.as_ref().ok().copied().flatten();
-    let note = |of: fn(&QueueSum) -> u64| match (&before, other) {
+    let note = |of: Count| match (&before, other) {
         (Some(before), Some(other)) => format!("before: {}", per_minute(of(before), other)),
         _ => String::new(),
     };
-    let rate = |of: fn(&QueueSum) -> u64| {
+    let rate = |of: Count| {
         sum.as_ref().map_or("–".to_owned(), |sum| per_minute(of(sum), resolved.period))
     };
     let period = resolved.period;
@@ -85,7 +85,7 @@ fn charts(history: &QueueHistory, queue: &QueueStatus, period: Period, events: &
         values: pieces.iter().map(|piece| piece.as_ref().map(value)).collect(),
     };
     let minutes = step as f64 / 60.0;
-    let per = move |of: fn(&QueueSum) -> u64| move |sum: &QueueSum| of(sum) as f64 / minutes;
+    let per = move |of: Count| move |sum: &QueueSum| of(sum) as f64 / minutes;
     let jobs = vec![
         layer("pushed", "c-req", &per(|sum| sum.pushed)),
         layer("succeeded", "c-roll", &per(|sum| sum.done)),

@@ -39,8 +39,11 @@ pub(super) fn picker(
     Picker { path, range: &view.range, resolved, missing: &missing, compares: true }.show(view)
 }
 
+/// A figure of a queue in a period.
+pub(super) type Count = fn(&QueueSum) -> u64;
+
 /// Figures of a queue in a period: name and value.
-pub(super) const SUMS: [(&str, fn(&QueueSum) -> u64); 5] = [
+pub(super) const SUMS: [(&str, Count); 5] = [
     ("Pushed", |sum| sum.pushed),
     ("Succeeded", |sum| sum.done),
     ("Failed runs", |sum| sum.failed),
@@ -77,7 +80,7 @@ fn in_range(history: &QueueHistory, resolved: &Resolved) -> Markup {
 fn changed(
     sum: Option<&QueueSum>,
     before: Option<&QueueSum>,
-    of: fn(&QueueSum) -> u64,
+    of: Count,
     resolved: &Resolved,
 ) -> Markup {
     let Some(sum) = sum else { return html! { "–" } };

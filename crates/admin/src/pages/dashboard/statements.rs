@@ -62,7 +62,7 @@ fn table(all: &[Row], per: &str) -> Markup {
     let most = all.iter().map(|row| row.ns).fold(0.0, f64::max);
     html! {
         div.scroll tabindex="0" {
-            table.statements {
+            table.compact {
                 thead {
                     tr {
                         th scope="col" { "Statement and its place in PHP" }

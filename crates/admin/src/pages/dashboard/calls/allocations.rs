@@ -38,9 +38,7 @@ pub(super) fn show(selected: &Selected) -> Markup {
 
 fn table(profile: &Profile, requests: u64) -> Markup {
     let all = profile.total().wall_ns.max(1) as f64;
-    let mut shares = profile.shares();
-    // The bytes are in the place of the wall time.
-    shares.sort_by_key(|share| std::cmp::Reverse((share.own.wall_ns, share.total.wall_ns)));
+    let shares = profile.shares_by_bytes();
     let percent = |bytes: u64| format::percent(bytes as f64, all);
     let row = |share: &Share| {
         let (function, own, with) = (&share.function, share.own, share.total);
