@@ -9,6 +9,7 @@ mod errors;
 mod instrumented;
 mod memory;
 mod php_figures;
+mod planted_shop;
 mod sampled;
 mod statements;
 mod truth;

@@ -156,6 +156,49 @@ fn opentelemetry_collector_accepts_spans_and_metrics() {
     server.stop();
 }
 
+/// Number of requests whose durations are compared.
+const REQUESTS: u64 = 20;
+
+#[test]
+#[ignore = "needs OpenTelemetry's collector: make collector"]
+fn opentelemetry_collector_accepts_exponential_histograms() {
+    let collector = Collector::start();
+    let server = samovar_testkit::Server::script("<?php usleep(20_000); echo 'done';");
+    let server = server.config(&format!(
+        "admin = '127.0.0.1:0'\n[insight]\notlp = '{}'\notlp_metrics_interval = '200ms'\n\
+         otlp_histograms = 'exponential'\n",
+        collector.endpoint
+    ));
+    let server = server.start();
+    (0..REQUESTS).for_each(|_| assert_eq!(server.get("/sleep").status, 200));
+    let point = eventually("the collector has all requests", || {
+        let taken = collector.taken("metrics");
+        let resources = taken.iter().rev().flat_map(|batch| each(batch, "resourceMetrics"));
+        let metrics = resources
+            .flat_map(|resource| each(resource, "scopeMetrics"))
+            .flat_map(|scope| each(scope, "metrics"));
+        let name = "samovar_http_request_duration_seconds";
+        let mut points = metrics
+            .filter(|metric| metric["name"] == name)
+            .flat_map(|metric| each(&metric["exponentialHistogram"], "dataPoints"));
+        points.find(|point| point["count"] == REQUESTS.to_string()).cloned()
+    });
+    // Buckets as the protocol defines them: number i begins at base ^ (offset + i).
+    let scale = point["scale"].as_i64().expect("a scale");
+    let base = 2_f64.powf(2_f64.powi(-i32::try_from(scale).expect("small")));
+    let positive = &point["positive"];
+    let offset = positive["offset"].as_i64().expect("an offset");
+    let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u64>().ok());
+    let counts: Vec<u64> = each(positive, "bucketCounts").filter_map(number).collect();
+    assert_eq!(counts.iter().sum::<u64>(), REQUESTS, "{point:#}");
+    let first = counts.iter().position(|count| *count > 0).expect("requests");
+    let exponent = offset + i64::try_from(first).expect("small");
+    let begin_s = base.powi(i32::try_from(exponent).expect("small"));
+    assert!(base < 1.1 && begin_s * base >= 0.02, "{begin_s} × {base}: {point:#}");
+    assert!(point["sum"].as_f64() >= Some(0.02 * REQUESTS as f64), "{point:#}");
+    server.stop();
+}
+
 #[test]
 #[ignore = "needs OpenTelemetry's collector: make collector"]
 fn restarted_opentelemetry_collector_receives_buffered_spans() {
