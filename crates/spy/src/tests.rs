@@ -208,7 +208,7 @@ fn values_of_arrays_are_shown_and_bounded() {
     assert_eq!(shown(&memory), "\"a\u{fffd}[2\"");
     memory.put(text + 16, 1 << 60);
     let cut = shown(&memory);
-    assert!(cut.len() < 200 && cut.ends_with("(1152921504606846976 bytes)"), "{cut}");
+    assert!(cut.chars().count() < 200 && cut.ends_with("(1152921504606846976 bytes)"), "{cut}");
 }
 
 #[test]

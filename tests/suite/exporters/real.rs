@@ -157,7 +157,7 @@ fn opentelemetry_collector_accepts_spans_and_metrics() {
 }
 
 /// Number of requests whose durations are compared.
-const REQUESTS: u64 = 20;
+const REQUESTS: u32 = 20;
 
 #[test]
 #[ignore = "needs OpenTelemetry's collector: make collector"]
@@ -171,6 +171,7 @@ fn opentelemetry_collector_accepts_exponential_histograms() {
     ));
     let server = server.start();
     (0..REQUESTS).for_each(|_| assert_eq!(server.get("/sleep").status, 200));
+    let count = REQUESTS.to_string();
     let point = eventually("the collector has all requests", || {
         let taken = collector.taken("metrics");
         let resources = taken.iter().rev().flat_map(|batch| each(batch, "resourceMetrics"));
@@ -181,7 +182,7 @@ fn opentelemetry_collector_accepts_exponential_histograms() {
         let mut points = metrics
             .filter(|metric| metric["name"] == name)
             .flat_map(|metric| each(&metric["exponentialHistogram"], "dataPoints"));
-        points.find(|point| point["count"] == REQUESTS.to_string()).cloned()
+        points.find(|point| point["count"] == count).cloned()
     });
     // Buckets as the protocol defines them: number i begins at base ^ (offset + i).
     let scale = point["scale"].as_i64().expect("a scale");
@@ -190,12 +191,12 @@ fn opentelemetry_collector_accepts_exponential_histograms() {
     let offset = positive["offset"].as_i64().expect("an offset");
     let number = |value: &Value| value.as_str().and_then(|text| text.parse::<u64>().ok());
     let counts: Vec<u64> = each(positive, "bucketCounts").filter_map(number).collect();
-    assert_eq!(counts.iter().sum::<u64>(), REQUESTS, "{point:#}");
+    assert_eq!(counts.iter().sum::<u64>(), u64::from(REQUESTS), "{point:#}");
     let first = counts.iter().position(|count| *count > 0).expect("requests");
     let exponent = offset + i64::try_from(first).expect("small");
     let begin_s = base.powi(i32::try_from(exponent).expect("small"));
     assert!(base < 1.1 && begin_s * base >= 0.02, "{begin_s} × {base}: {point:#}");
-    assert!(point["sum"].as_f64() >= Some(0.02 * REQUESTS as f64), "{point:#}");
+    assert!(point["sum"].as_f64() >= Some(0.02 * f64::from(REQUESTS)), "{point:#}");
     server.stop();
 }
 

@@ -324,7 +324,7 @@ fn queues_have_a_range_and_the_period_before() {
     // The range begins with the minute of 15 minutes ago.
     assert!(page.contains(">170<") || page.contains(">180<"), "{page}");
     let page = show(&sources, "/queues?range=1d");
-    assert!(page.contains("for at most 25 hours") && page.contains(">620<"), "{page}");
+    assert!(page.contains("for at most 25 hours") && page.contains(">610<"), "{page}");
     assert!(!page.contains(", before "), "{page}");
     let page = show(&sources, "/queue?name=mail&range=15m&compare=none");
     assert!(page.contains("Jobs per minute") && !page.contains("before: "), "{page}");
