@@ -233,8 +233,7 @@ impl RecentRequests {
     }
 
     /// Returns the latest wanted requests, at most `most`, latest first. A flood of one kind does
-    /// not hide the other: of both kinds, at least `most` / 2 are in the list, if there are so
-    /// many.
+    /// not hide the other: if both have enough, each has half of the list.
     #[must_use]
     pub fn latest(
         &self,

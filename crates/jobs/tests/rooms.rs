@@ -15,6 +15,7 @@ fn modules_use_only_lower_layers() {
         "push_check",
         "command",
         "totals",
+        "minutes",
         "verdict",
         "backend",
         "catalogue",

@@ -29,7 +29,7 @@ pub(super) fn without_heap(watch: &Watch) -> String {
     if without_heap == 0 || without_heap < stacks {
         return String::new();
     }
-    "no heap of PHP can be read\nhint: PHP counts the memory of requests only in its own heap; unset \
+    "no heap of PHP can be read\nhint: PHP counts memory only in its own heap; unset \
      USE_ZEND_ALLOC in the environment of these processes, and start them again"
         .to_owned()
 }

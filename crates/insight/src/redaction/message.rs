@@ -202,8 +202,8 @@ mod tests {
             // Whether the backslash escapes depends on the database.
             (r"SELECT 'it\'s bob' FROM t WHERE a = 'bob' AND b", "SELECT '(redacted)' AND b"),
             (
-                r#"SQLSTATE: SELECT * FROM "users" WHERE name = "bob" AND mail LIKE "b""#,
-                r#"SQLSTATE: SELECT * FROM "users" WHERE name = "(redacted)" AND mail LIKE "(redacted)""#,
+                r#"SELECT * FROM "users" WHERE a = "bob" AND b LIKE "bob""#,
+                r#"SELECT * FROM "users" WHERE a = "(redacted)" AND b LIKE "(redacted)""#,
             ),
             (
                 "SQLSTATE[23505]: Unique violation: 7 ERROR:  duplicate key value violates unique \

@@ -115,8 +115,12 @@ fn table(groups: &[ErrorGroup], now: u64) -> Markup {
                             }
                             td { (outcome(error.kind)) }
                             td.number data-of="times" { (format::count(group.count)) }
-                            td data-of="(first)" { (moment(group.first_at)) (release(&group.first_release)) }
-                            td data-of="(last)" { (moment(group.last_at)) (release(&group.last_release)) }
+                            td data-of="(first)" {
+                                (moment(group.first_at)) (release(&group.first_release))
+                            }
+                            td data-of="(last)" {
+                                (moment(group.last_at)) (release(&group.last_release))
+                            }
                             td { (routes_in_short(group)) }
                         }
                     }

@@ -103,7 +103,9 @@ fn charts(history: &QueueHistory, queue: &QueueStatus, period: Period, events: &
         div.charts {
             (draw("Jobs per minute", jobs, format::digits))
             (draw("Ready jobs, maximum", ready, format::digits))
-            (draw("Age of the oldest ready job, maximum", oldest, |ms| format::time((ms * 1e6) as u64)))
+            (draw("Age of the oldest ready job, maximum", oldest, |ms| {
+                format::time((ms * 1e6) as u64)
+            }))
         }
     }
 }

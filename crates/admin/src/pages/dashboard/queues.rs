@@ -66,7 +66,9 @@ fn in_range(history: &QueueHistory, resolved: &Resolved) -> Markup {
                     th.name scope="row" { a href=(address(&queue.name)) { (queue.name) } }
                     @for (name, of) in SUMS {
                         @let is_bad = name == "Died" && sum.as_ref().is_some_and(|s| of(s) > 0);
-                        td.number.bad[is_bad] { (changed(sum.as_ref(), before.as_ref(), of, resolved)) }
+                        td.number.bad[is_bad] {
+                            (changed(sum.as_ref(), before.as_ref(), of, resolved))
+                        }
                     }
                     td.number { @if let Some(sum) = &sum { (format::count(sum.ready)) } }
                     td.number { @if let Some(sum) = &sum { (span(sum.oldest_ms)) } }

@@ -52,8 +52,8 @@ pub(super) fn show(view: &View) -> Shown {
     let main = html! {
         h1 { "Slow and failed requests" }
         p.faint {
-            "The last " (REQUESTS_MAX) " in the range, slow and failed ones in equal parts if there "
-            "are more. Query strings, cookies and bodies are not recorded."
+            "The last " (REQUESTS_MAX) " in the range, slow and failed ones in equal parts if "
+            "there are more. Query strings, cookies and bodies are not recorded."
         }
         (Picker {
             path: "/requests",

@@ -1,3 +1,4 @@
+mod queues;
 use super::page_of;
 use super::view::{NOT_MEASURED, View};
 use crate::host::Host;
@@ -14,7 +15,7 @@ use samovar_profile::loads::Explained;
 use samovar_profile::{At, Options, Profiles, Sample};
 use samovar_spy::profile::Weight;
 use samovar_spy::{Activity, Frame, Function};
-use samovar_wire::{CanaryStatus, DeadJob, QueueMinute, QueueResponse, QueueTotals, Status};
+use samovar_wire::{CanaryStatus, DeadJob, QueueMinute, QueueResponse, Status};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,14 +56,7 @@ impl Host for Says {
     }
 
     fn queue_minutes(&self) -> Vec<Arc<QueueMinute>> {
-        let now = samovar_insight::now();
-        let minute = |minutes: u64| {
-            let pushed = 600 - 10 * minutes;
-            let totals = QueueTotals { pushed, oldest_ms: 7_000, ..QueueTotals::default() };
-            let queues = vec![("mail".into(), totals)];
-            Arc::new(QueueMinute { at: (now / 60 - minutes) * 60, queues })
-        };
-        (0..60).rev().map(minute).collect()
+        queues::minutes()
     }
 
     fn boot(&self, pool: Option<&str>) -> Option<Explained> {
@@ -303,32 +297,6 @@ fn schedules_have_times_and_results() {
     ] {
         assert!(page.contains(expected), "{expected}:\n{page}");
     }
-}
-
-/// Ten jobs a minute for an hour, and 20 since the last minute.
-#[test]
-fn queues_have_a_range_and_the_period_before() {
-    let report = json!({ "uptime_seconds": 3_600, "queues": [
-        { "name": "mail", "pushed_total": 620, "ready": 3 },
-    ] });
-    let sources = sources(report, &Batch::default(), 10);
-    let page = show(&sources, "/queues?range=15m");
-    for expected in [
-        "/queue?name=mail&amp;range=15m",
-        "aria-current=\"true\">15 min<",
-        ", before 10/min",
-        ">7 s<",
-    ] {
-        assert!(page.contains(expected), "{expected}:\n{page}");
-    }
-    // The range begins with the minute of 15 minutes ago.
-    assert!(page.contains(">170<") || page.contains(">180<"), "{page}");
-    let page = show(&sources, "/queues?range=1d");
-    assert!(page.contains("for at most 25 hours") && page.contains(">610<"), "{page}");
-    assert!(!page.contains(", before "), "{page}");
-    let page = show(&sources, "/queue?name=mail&range=15m&compare=none");
-    assert!(page.contains("Jobs per minute") && !page.contains("before: "), "{page}");
-    assert!(show(&sources, "/queues?range=release:9").contains("Invalid time range"));
 }
 
 #[test]
