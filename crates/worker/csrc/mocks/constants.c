@@ -20,13 +20,17 @@ typedef struct constant {
     zend_string *name; /* of a global constant, as the engine has it; else of the class constant */
     zend_class_entry *ce;           /* NULL: a global constant */
     zval before;                    /* of a global constant; undefined: there was none */
-    zend_class_constant *replaced;  /* NULL: there was none */
+    zend_class_constant *original;  /* the class's own or inherited one; NULL: there was none */
     zend_class_constant *replacing; /* in the tables of classes */
-    HashTable *before_by_class;     /* former entry of each table, by the address of the class */
 } constant;
 
 static constant *newest;
 static uint32_t constant_count;
+/* Removed doubles of class constants. Reflection may point to them until the end of the request. */
+static constant *removed;
+/* Entries that a double has replaced, by the address of the class, by name of the constant. */
+static HashTable originals;
+static bool has_originals;
 /* Structures that compiled code may point to have been removed. */
 static bool has_removed_global, has_removed_of_class;
 static user_opcode_handler_t inner_global, inner_of_class;
@@ -161,17 +165,81 @@ static zend_ulong index_of(const zend_class_entry *ce) {
     return (zend_ulong)(uintptr_t)ce;
 }
 
-/* Puts the structure into the tables of the class and of its descendants. */
-static void put(constant *c) {
+/* The table of the replaced entries of this name. */
+static HashTable *originals_of(zend_string *name) {
+    if (!has_originals) {
+        has_originals = true;
+        zend_hash_init(&originals, 8, NULL, NULL, 0);
+    }
+    HashTable *found = zend_hash_find_ptr(&originals, name);
+    if (!found) {
+        found = zend_new_array(8);
+        zend_hash_add_new_ptr(&originals, name, found);
+    }
+    return found;
+}
+
+static const constant *double_with(const zend_class_constant *replacing, const constant *leaving) {
+    const constant *c = newest;
+    while (c && c->replacing != replacing) {
+        c = c->next;
+    }
+    return c || !leaving || leaving->replacing != replacing ? c : leaving;
+}
+
+/* The entry of a class without doubles. A class that was declared meanwhile has inherited the
+ * structure of a double. `leaving`: a double that is no longer in the list, or NULL. */
+static zend_class_constant *original_of(zend_class_entry *ce, zend_string *name,
+                                        const constant *leaving) {
+    const zval *known = zend_hash_index_find(originals_of(name), index_of(ce));
+    if (known) {
+        return Z_PTR_P(known);
+    }
+    zend_class_constant *now = entry_of(ce, name);
+    const constant *c = now ? double_with(now, leaving) : NULL;
+    return c ? c->original : now;
+}
+
+/* Whether the class has the constant that the double replaces: its own, or an inherited one. */
+static bool applies(const constant *c, const zend_class_entry *ce,
+                    const zend_class_constant *original) {
+    return instanceof_function(ce, c->ce) &&
+           (c->original ? original && original->ce == c->original->ce : !original);
+}
+
+/* The double of the nearest class counts, of several the newest. */
+static const constant *double_of(const zend_class_entry *ce, const zend_string *name,
+                                 const zend_class_constant *original) {
+    const constant *nearest = NULL;
+    for (const constant *c = newest; c; c = c->next) {
+        if (c->ce && zend_string_equals(c->name, name) && applies(c, ce, original) &&
+            (!nearest || (c->ce != nearest->ce && instanceof_function(c->ce, nearest->ce)))) {
+            nearest = c;
+        }
+    }
+    return nearest;
+}
+
+/* Sets the entries of this name in all classes. PHP's own classes have a structure each, also of
+ * inherited constants. */
+static void update(zend_string *name, const constant *leaving) {
     zend_class_entry *ce;
     ZEND_HASH_FOREACH_PTR(CG(class_table), ce) {
-        if (is_shared(ce) || !(ce->ce_flags & ZEND_ACC_LINKED) || !instanceof_function(ce, c->ce)) {
+        if (is_shared(ce) || !(ce->ce_flags & ZEND_ACC_LINKED)) {
             continue;
         }
-        zend_class_constant *now = entry_of(ce, c->name);
-        if (now != c->replacing && (c->replaced ? now && now->ce == c->replaced->ce : !now)) {
-            zend_hash_index_update_ptr(c->before_by_class, index_of(ce), now);
-            zend_hash_update_ptr(CE_CONSTANTS_TABLE(ce), c->name, c->replacing);
+        zend_class_constant *now = entry_of(ce, name);
+        zend_class_constant *original = original_of(ce, name, leaving);
+        const constant *c = double_of(ce, name, original);
+        zend_class_constant *wanted = c ? c->replacing : original;
+        if (wanted == now) {
+            continue;
+        }
+        zend_hash_index_update_ptr(originals_of(name), index_of(ce), original);
+        if (wanted) {
+            zend_hash_update_ptr(CE_CONSTANTS_TABLE(ce), name, wanted);
+        } else {
+            zend_hash_del(CE_CONSTANTS_TABLE(ce), name);
         }
     }
     ZEND_HASH_FOREACH_END();
@@ -206,9 +274,8 @@ static void replace_of_class(zend_string *target, size_t class_len, zval *value)
     } else {
         constant *c = add(target, name);
         if (c) {
+            c->original = original_of(ce, name, NULL);
             c->ce = ce;
-            c->replaced = existing;
-            c->before_by_class = zend_new_array(8);
             c->replacing = ecalloc(1, sizeof *c->replacing);
             if (existing) {
                 *c->replacing = *existing;
@@ -218,82 +285,11 @@ static void replace_of_class(zend_string *target, size_t class_len, zval *value)
                 existing ? ZEND_CLASS_CONST_FLAGS(existing) : ZEND_ACC_PUBLIC;
             c->replacing->ce = ce;
             has_removed_of_class = true;
-            put(c);
+            update(name, NULL);
         }
     }
     zend_string_release(class_name);
     zend_string_release(name);
-}
-
-/* The structure for a class without this double. Classes that were declared meanwhile have
- * inherited the double. PHP's own classes have a structure each, also of inherited constants. */
-static zend_class_constant *before_of(const constant *c, zend_ulong class_index) {
-    zval *before = zend_hash_index_find(c->before_by_class, class_index);
-    return before ? Z_PTR_P(before) : c->replaced;
-}
-
-/* A newer double of a class that inherits the constant has this one as the former. */
-static void leave_newer(const constant *c) {
-    for (constant *other = newest; other; other = other->next) {
-        zend_ulong class_index;
-        zval *before;
-        if (!other->before_by_class) {
-            continue;
-        }
-        if (other->replaced == c->replacing) {
-            other->replaced = c->replaced;
-        }
-        ZEND_HASH_FOREACH_NUM_KEY_VAL(other->before_by_class, class_index, before) {
-            if (Z_PTR_P(before) == c->replacing) {
-                ZVAL_PTR(before, before_of(c, class_index));
-            }
-        }
-        ZEND_HASH_FOREACH_END();
-    }
-}
-
-/* A double of an ancestor that is newer than this one has skipped the class. It counts now. */
-static zend_class_constant *after(const constant *c, const zend_class_entry *ce) {
-    zend_class_constant *before = before_of(c, index_of(ce));
-    constant *nearest = NULL;
-    for (constant *other = newest; other; other = other->next) {
-        if (!other->ce || !zend_string_equals(other->name, c->name) ||
-            !instanceof_function(ce, other->ce) || before == other->replacing ||
-            (other->replaced ? !before || before->ce != other->replaced->ce : before != NULL)) {
-            continue;
-        }
-        if (!nearest || instanceof_function(other->ce, nearest->ce)) {
-            nearest = other;
-        }
-    }
-    if (!nearest) {
-        return before;
-    }
-    zend_hash_index_update_ptr(nearest->before_by_class, index_of(ce), before);
-    return nearest->replacing;
-}
-
-/* Descendants may have been declared meanwhile, so all tables are searched. */
-static void restore_of_class(constant *c) {
-    zend_class_entry *ce;
-    ZEND_HASH_FOREACH_PTR(CG(class_table), ce) {
-        if (is_shared(ce) || zend_hash_find_ptr(&ce->constants_table, c->name) != c->replacing) {
-            continue;
-        }
-        zend_class_constant *before = after(c, ce);
-        if (before) {
-            zend_hash_update_ptr(&ce->constants_table, c->name, before);
-        } else {
-            zend_hash_del(&ce->constants_table, c->name);
-        }
-    }
-    ZEND_HASH_FOREACH_END();
-    leave_newer(c);
-    zend_array_destroy(c->before_by_class);
-    zval value;
-    ZVAL_COPY_VALUE(&value, &c->replacing->value);
-    efree(c->replacing);
-    zval_ptr_dtor(&value);
 }
 
 /* ---- replace and restore ------------------------------------------------------------------- */
@@ -308,18 +304,28 @@ void samovar_constant_replace(zend_string *target, zval *value) {
     }
 }
 
+static void drop(constant *c) {
+    if (c->replacing) {
+        zval_ptr_dtor(&c->replacing->value);
+        efree(c->replacing);
+    }
+    zend_string_release(c->target);
+    zend_string_release(c->name);
+    efree(c);
+}
+
 static void remove_at(constant **at) {
     constant *c = *at;
     *at = c->next;
     constant_count--;
     if (c->ce) {
-        restore_of_class(c);
+        update(c->name, c);
+        c->next = removed;
+        removed = c;
     } else {
         restore_global(c);
+        drop(c);
     }
-    zend_string_release(c->target);
-    zend_string_release(c->name);
-    efree(c);
 }
 
 void samovar_constants_restore_after(uint64_t number) {
@@ -342,5 +348,19 @@ void samovar_constants_restore_named(const zend_string *target) {
 
 void samovar_constants_end(void) {
     samovar_constants_restore_after(0);
+    while (removed) {
+        constant *c = removed;
+        removed = c->next;
+        drop(c);
+    }
+    if (has_originals) {
+        HashTable *table;
+        ZEND_HASH_FOREACH_PTR(&originals, table) {
+            zend_array_destroy(table);
+        }
+        ZEND_HASH_FOREACH_END();
+        zend_hash_destroy(&originals);
+        has_originals = false;
+    }
     has_removed_global = has_removed_of_class = false;
 }

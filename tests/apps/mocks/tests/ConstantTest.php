@@ -83,6 +83,34 @@ final class ConstantTest extends TestCase
         self::assertSame('base/base', GrandChild::name());
     }
 
+    public function testSeveralDoublesOfOneConstant(): void
+    {
+        foreach (['A', 'B', 'C'] as $name) {
+            Mock::constant('Code\Base::NAME', $name);
+        }
+        self::assertSame(['C/C', 'C/C', 'C/overriding'], self::names());
+        Mock::restoreAll();
+        self::assertSame(['base/base', 'base/base', 'base/overriding'], self::names());
+        Mock::constant('Code\Base::NAME', 'A');
+        Mock::constant(Child::class . '::NAME', 'c');
+        Mock::constant('Code\Base::NAME', 'B');
+        self::assertSame(['B/B', 'B/c', 'B/overriding'], self::names());
+        Mock::restore(Child::class . '::NAME');
+        self::assertSame(['B/B', 'B/B', 'B/overriding'], self::names());
+        Mock::restoreAll();
+        self::assertSame(['base/base', 'base/base', 'base/overriding'], self::names());
+    }
+
+    public function testReflectionOutlivesTheDouble(): void
+    {
+        Mock::constant('Code\Base::NAME', str_repeat('A', 3));
+        $constant = new \ReflectionClassConstant('Code\Base', 'NAME');
+        Mock::restoreAll();
+        $others = array_map(fn (int $n): string => str_repeat('x', 40 + $n), range(1, 500));
+        self::assertSame('AAA', $constant->getValue());
+        self::assertCount(500, $others);
+    }
+
     private static function names(): array
     {
         return [Base::name(), Child::name(), Overriding::name()];
