@@ -115,6 +115,20 @@ fn files_are_compiled_and_not_run() {
     assert!(!folder.path().join("ran").exists());
 }
 
+/// The php.ini of a container is often that of php-fpm.
+#[test]
+fn preloading_is_off() {
+    let folder = project(&[
+        ("preload.php", "<?php\nfunction f() {}\ntouch(__DIR__ . '/ran');\n"),
+        ("a.php", "<?php\nfunction f() {}\n"),
+    ]);
+    let preload = format!("opcache.preload={}", folder.path().join("preload.php").display());
+    let flags = ["-d", "opcache.enable=1", "-d", "opcache.preload_user=root", "-d", &preload];
+    let found = lint(folder.path(), &flags);
+    assert_eq!(found.status.code(), Some(0), "{}{}", text(&found.stdout), text(&found.stderr));
+    assert!(!folder.path().join("ran").exists());
+}
+
 #[test]
 fn deprecations_are_errors_only_if_wanted() {
     let folder = project(&[("a.php", "<?php\nfunction f($a = 1, $b) {}\n")]);
@@ -166,7 +180,8 @@ fn standard_input_is_a_file_of_the_named_path() {
 #[test]
 fn wrong_selection_is_refused() {
     let folder = project(&[("a.php", "<?php\n")]);
-    let cases: [(&[&str], &str); 5] = [
+    let cases: [(&[&str], &str); 6] = [
+        (&["--watch", "/"], "is outside the working directory"),
         (&["missing.php"], "cannot read `"),
         (&["--changed"], "Git refuses: not a git repository"),
         (&["--php", "5.3"], "cannot find the worker `samovar-php5.3`"),

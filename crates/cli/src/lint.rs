@@ -12,7 +12,7 @@ use samovar_lint::{
     Format, Hook, Linter, Results, Source, changed_files, find_files, from_text, install_hook,
     remove_hook, render, staged_files,
 };
-use samovar_server::development::{Kind, Watch};
+use samovar_server::development::{BATCH_FILES_MAX, Kind, Watch};
 use samovar_server::{Predecessor, terminal};
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read, Write};
@@ -107,7 +107,7 @@ fn define() -> Command {
         .arg(
             Arg::new("format")
                 .long("format")
-                .value_name("FORMAT")
+                .value_name("FORM")
                 .overrides_with("format")
                 .default_value("text")
                 .value_parser(format)
@@ -120,7 +120,7 @@ fn define() -> Command {
 
 fn hint(flag: &str) -> Option<&'static str> {
     match flag {
-        "--format <FORMAT>" => Some("it takes `text`, `json` or `github`"),
+        "--format <FORM>" => Some("it takes `text`, `json` or `github`"),
         _ => php_flags::hint(flag),
     }
 }
@@ -207,6 +207,9 @@ impl Run for LintOptions {
 
 impl LintOptions {
     fn all(&self) -> Result<ExitCode> {
+        if self.is_watching {
+            self.check_watched()?;
+        }
         let sources = self.sources()?;
         if sources.is_empty() && !self.is_watching {
             // The hook of a commit without PHP files must be quick and silent.
@@ -267,6 +270,25 @@ impl LintOptions {
         Ok(if is_wrong { ExitCode::from(EXIT_ERRORS) } else { ExitCode::SUCCESS })
     }
 
+    /// Fails if a path is outside the folder, which is watched.
+    fn check_watched(&self) -> Result<()> {
+        let Selection::Paths(paths) = &self.selection else { return Ok(()) };
+        let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        let is_outside = |path: &&PathBuf| {
+            let path = self.folder.join(path);
+            path.canonicalize().is_ok_and(|path| !path.starts_with(&folder))
+        };
+        if let Some(path) = paths.iter().find(is_outside) {
+            bail!(
+                "`{}` is outside the working directory `{}`, which is watched\nhint: run the \
+                 command in a folder above all paths",
+                path.display(),
+                folder.display()
+            );
+        }
+        Ok(())
+    }
+
     /// Compiles files as they change, until a signal ends the process.
     fn watch(&self, mut watch: Watch, linter: &Linter) -> Result<ExitCode> {
         terminal::complain(&format!("watching {} folders; Ctrl-C ends", watch.folders()));
@@ -275,6 +297,12 @@ impl LintOptions {
                 terminal::complain(&format!("samovar: {warning}"));
             }
             let changes = watch.wait().context("cannot watch the folder any more")?;
+            // Files are missing in a full batch, and after an overflow, which reports the folder.
+            if changes.len() >= BATCH_FILES_MAX || changes.iter().any(|change| change.path.is_dir())
+            {
+                self.report(&self.compile(linter, &self.sources()?)?)?;
+                continue;
+            }
             let of_code = changes.into_iter().filter(|change| change.kind == Kind::Code);
             let paths: Vec<_> = of_code
                 .map(|change| change.path)

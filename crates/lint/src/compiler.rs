@@ -28,6 +28,8 @@ const FILE_LIMIT: Duration = Duration::from_secs(20);
 const MEMORY_LIMIT: &str = "2G";
 /// Maximum length of a file's name for PHP, bytes: `PATH_MAX` of Linux.
 const NAME_BYTES_MAX: usize = 4096;
+/// Files are compiled, not run: opcache would run the file of `opcache.preload`.
+const FORCED: [(&str, &str); 2] = [("opcache.enable", "0"), ("opcache.preload", "")];
 /// End of the output of a process that failed, bytes.
 const OUTPUT_BYTES_MAX: i64 = 4096;
 /// No other thread starts a process while descriptors are inheritable.
@@ -55,6 +57,7 @@ impl Compiler {
         let (channel, theirs): (LintClientEnd, LintCompilerEnd) = pair()?;
         let mut define = BTreeMap::from([("memory_limit".to_owned(), MEMORY_LIMIT.to_owned())]);
         define.extend(settings.define.clone());
+        define.extend(FORCED.map(|(name, value)| (name.to_owned(), value.to_owned())));
         let bare = WorkerOptions::bare(PathBuf::from("/"));
         let start = LintStart {
             parent: std::process::id().cast_signed(),

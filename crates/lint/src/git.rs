@@ -16,7 +16,11 @@ const STAGED_BYTES_MAX: u64 = 512 << 20;
 const FILE_MODES: [&str; 2] = ["100644", "100755"];
 /// Name of the hook that runs before a commit.
 const HOOK: &str = "pre-commit";
-/// A line of the hook. Another program has written a hook without it.
+/// The end of its last line, after the program.
+const COMMAND: &str = " lint --staged || exit 1";
+/// The first line of the hook.
+const SHELL: &str = "#!/bin/sh";
+/// The second one.
 const MARK: &str = "# Installed by `samovar lint hook`; `samovar lint hook --remove` removes it.";
 
 /// Returns the PHP files that differ from the last commit, or from the commit at which this branch
@@ -189,15 +193,15 @@ pub enum Hook {
 pub fn install_hook(folder: &Path, program: &Path) -> Result<Hook> {
     let path = hook(folder)?;
     let quoted = program.to_string_lossy().replace('\'', r"'\''");
-    let command = format!("'{quoted}' lint --staged");
+    let command = format!("'{quoted}'{COMMAND}");
     if is_foreign(&path)? {
         bail!(
-            "the hook `{}` exists and was not written by samovar\nhint: add this line to it: \
-             {command} || exit 1",
+            "the hook `{}` exists, with lines of others\nhint: add this line to it: \
+             {command}",
             path.display()
         );
     }
-    let text = format!("#!/bin/sh\n{MARK}\nexec {command}\n");
+    let text = format!("{SHELL}\n{MARK}\n{command}\n");
     let new = path.with_file_name(format!("{HOOK}.{}.new", std::process::id()));
     let write = || {
         std::fs::create_dir_all(path.parent().unwrap_or(Path::new("/")))?;
@@ -220,7 +224,7 @@ pub fn remove_hook(folder: &Path) -> Result<Hook> {
     }
     if is_foreign(&path)? {
         bail!(
-            "the hook `{}` was not written by samovar\nhint: remove its line with `lint --staged`",
+            "the hook `{}` has lines of others\nhint: remove its line with `lint --staged`",
             path.display()
         );
     }
@@ -235,10 +239,15 @@ fn hook(folder: &Path) -> Result<PathBuf> {
     Ok(folder.join(OsStr::from_bytes(path)))
 }
 
-/// Whether there is a hook without the line of the command.
+/// Whether there is a hook that is not, line by line, the one of [`install_hook`].
 fn is_foreign(path: &Path) -> Result<bool> {
     match std::fs::read(path) {
-        Ok(text) => Ok(!text.split(|byte| *byte == b'\n').any(|line| line == MARK.as_bytes())),
+        Ok(text) => {
+            let text = String::from_utf8_lossy(&text);
+            let lines: Vec<&str> = text.lines().collect();
+            let is_own = |command: &str| command.starts_with('\'') && command.ends_with(COMMAND);
+            Ok(!matches!(lines[..], [SHELL, MARK, command] if is_own(command)))
+        }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Ok(path.symlink_metadata().is_ok())
         }

@@ -34,7 +34,7 @@ use terminal::{RequestLines, Terminal};
 
 pub use changes::{Change, Kind};
 pub use tls::LocalTls;
-pub use watch::Watch;
+pub use watch::{BATCH_FILES_MAX, Watch};
 
 /// Maximum wait for PHP's message about a failed boot, which takes another way than the failure.
 const MESSAGE_LIMIT: Duration = Duration::from_millis(300);

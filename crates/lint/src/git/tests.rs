@@ -103,14 +103,18 @@ fn hook_is_installed_and_removed_and_others_are_kept() {
         assert_eq!(done, Hook::Installed(path.clone()));
     }
     let text = std::fs::read_to_string(&path).expect("a hook");
-    assert!(text.ends_with("\nexec '/opt/it'\\''s/samovar' lint --staged\n"), "{text}");
+    assert!(text.ends_with("\n'/opt/it'\\''s/samovar' lint --staged || exit 1\n"), "{text}");
     let mode = path.metadata().expect("a hook").permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
     assert_eq!(remove_hook(&folder).expect("a hook"), Hook::Removed(path.clone()));
-    std::fs::write(&path, "#!/bin/sh\nmake test\n").expect("a hook");
-    for refused in [install_hook(&folder, Path::new("/samovar")), remove_hook(&folder)] {
-        let error = refused.expect_err("somebody else's hook").to_string();
-        assert!(error.contains("lint --staged"), "{error}");
+    let added = format!("{text}npm test\n");
+    for other in ["#!/bin/sh\nmake test\n", &added] {
+        std::fs::write(&path, other).expect("a hook");
+        for refused in [install_hook(&folder, Path::new("/samovar")), remove_hook(&folder)] {
+            let error = refused.expect_err("lines of others").to_string();
+            assert!(error.contains("lint --staged"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&path).expect("a hook"), other);
     }
     repository.git(&["config", "core.hooksPath", "shared/hooks"]);
     let done = install_hook(&folder, Path::new("/samovar")).expect("a hook");

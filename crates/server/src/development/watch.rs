@@ -21,8 +21,8 @@ const DEPTH_MAX: usize = 32;
 const QUIET: Duration = Duration::from_millis(20);
 /// Maximum time in which a batch is collected.
 const BATCH_LIMIT: Duration = Duration::from_millis(250);
-/// Maximum number of files in a batch. Further ones have the same effect.
-const BATCH_FILES_MAX: usize = 1_000;
+/// Maximum number of files in a batch: of more changes, only these are reported.
+pub const BATCH_FILES_MAX: usize = 1_000;
 const BUFFER_BYTES: usize = 64 * 1024;
 
 /// Watched folders of a project.
